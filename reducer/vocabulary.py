@@ -193,6 +193,27 @@ class Gate(StrEnum):
     ENFORCE = "enforce"
 
 
+class Metric(StrEnum):
+    """What a gate compares between two cohorts, owner-blocked."""
+
+    COMPLETION = "completion"
+    DISRUPTION = "disruption"
+    CANCELLATION = "cancellation"
+    TOKENS = "tokens"
+    TURNS = "turns"
+    LATENCY_P95 = "latency_p95"
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the margin is a ratio (treated / reference) and not a difference."""
+        return self in {Metric.TOKENS, Metric.TURNS, Metric.LATENCY_P95}
+
+    @property
+    def is_higher_better(self) -> bool:
+        """Whether a larger value is the better one; only completion is read so."""
+        return self is Metric.COMPLETION
+
+
 class Role(StrEnum):
     """What a credential may do."""
 
