@@ -1,0 +1,268 @@
+"""What each page shows, as immutable data: one read model per page, filled by one query."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from control_plane.queries.pages_evaluation import EvaluationView
+from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What surrounds every page. `as_of` is the control plane's clock, UTC.
+
+    `is_demo_clock` says that this clock runs faster than the wall's, which the page states.
+    """
+
+    as_of: datetime
+    environments: tuple[str, ...]
+    version: str
+    policy_version: str
+    is_demo_clock: bool = False
+
+
+class TelemetryState(StrEnum):
+    """Whether records arrive, in one word."""
+
+    FLOWING = "flowing"
+    SILENT = "silent"
+    NO_RECORDS = "no records yet"
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryHealth:
+    """Intake of one environment. The age is None as long as nothing arrived."""
+
+    state: TelemetryState
+    last_record_age_seconds: float | None
+    accepted: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatchView:
+    """An automatic rollback that nobody has acknowledged yet."""
+
+    reason: str
+    at: datetime
+    newest_violation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CohortLine:
+    """One cohort: its mode and how many owners it has (None where nobody counts them)."""
+
+    cohort: Cohort
+    mode: Mode
+    owners: int | None
+    share_bps: int | None = None
+
+    @property
+    def lower_modes(self) -> tuple[Mode, ...]:
+        """Modes that may be set without a gate, nearest first."""
+        return tuple(mode for mode in reversed(Mode) if mode.rank < self.mode.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class WaveProgress:
+    """The running wave, and how many of its declared complete days have passed."""
+
+    number: int
+    complete_days: int
+    declared_days: int
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GateSummary:
+    """One gate evaluation in one line."""
+
+    evaluation_id: str
+    gate: Gate
+    wave: int
+    verdict: Verdict
+    sentence: str
+    evaluated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """The next step up, and, when it is not allowed now, the reason as one sentence.
+
+    `to` is None at the top of the ladder; `share_bps` is the share an enforce step would have.
+    """
+
+    to: Mode | None
+    share_bps: int | None
+    is_allowed: bool
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardCard:
+    """One rollout (a guard in an environment) at a glance. Shares are basis points of the roster."""
+
+    environment: str
+    guard: str
+    phase: Mode
+    cohorts: tuple[CohortLine, ...]
+    enforced_share_bps: int | None
+    ceiling_bps: int
+    version_pin: tuple[str, ...]
+    wave: WaveProgress | None
+    telemetry: TelemetryHealth
+    open_violations: int
+    latch: LatchView | None
+    gate: GateSummary | None
+    next_step: NextStep
+
+    @property
+    def owners(self) -> int:
+        """Owners of the cohorts whose members are counted."""
+        return sum(line.owners or 0 for line in self.cohorts)
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewPage:
+    """Every rollout of every environment that exists."""
+
+    frame: Frame
+    cards: tuple[GuardCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaveDayLine:
+    """One UTC day of the running wave; `reason` says why a day does not count (yet)."""
+
+    day: date
+    is_complete: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RosterView:
+    """The frozen roster of a wave and the draw that allotted its owners."""
+
+    owners: int
+    digest: str
+    algorithm: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationCount:
+    """How often an invariant was violated in the running wave."""
+
+    invariant: Invariant
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuardPage:
+    """One rollout in full; evaluations newest first."""
+
+    frame: Frame
+    card: GuardCard
+    generation: int
+    roster: RosterView | None
+    days: tuple[WaveDayLine, ...]
+    violations: tuple[ViolationCount, ...]
+    evaluations: tuple[GateSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CohortMove:
+    """What a change would do to one cohort."""
+
+    cohort: Cohort
+    owners: int | None
+    before: Mode
+    after: Mode
+
+
+class PromotionStatus(StrEnum):
+    """Where a requested promotion is."""
+
+    PENDING = "pending"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionLine:
+    """A promotion that named this evaluation; `refusal` says why it was refused."""
+
+    promotion_id: str
+    status: PromotionStatus
+    requested_at: datetime
+    actor: str
+    reason: str
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionOffer:
+    """The step that this evaluation is about, and why it can't be taken when it can't."""
+
+    to: Mode
+    share_bps: int | None
+    moves: tuple[CohortMove, ...]
+    is_allowed: bool
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GatePage:
+    """One gate evaluation. `newest_id` is the newest evaluation of the same rollout."""
+
+    frame: Frame
+    card: GuardCard
+    evaluation_id: str
+    digest: str
+    evaluated_at: datetime
+    evaluation: EvaluationView
+    newest_id: str
+    offer: PromotionOffer | None
+    promotions: tuple[PromotionLine, ...]
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no later evaluation of this rollout exists."""
+        return self.evaluation_id == self.newest_id
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackConsequence:
+    """What a rollback would do to one guard; no moves when it is in shadow or off already."""
+
+    guard: str
+    phase: Mode
+    enforced_share_bps: int | None
+    moves: tuple[CohortMove, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackLine:
+    """A rollback that happened."""
+
+    rollback_id: str
+    at: datetime
+    actor: str
+    is_automatic: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPage:
+    """What rolling an environment back would do now, and the last time it happened."""
+
+    frame: Frame
+    environment: str
+    consequences: tuple[RollbackConsequence, ...]
+    latch: LatchView | None
+    last: RollbackLine | None
+
+    @property
+    def is_in_shadow(self) -> bool:
+        """Whether no cohort of the environment is above shadow."""
+        return not any(consequence.moves for consequence in self.consequences)

@@ -1,0 +1,127 @@
+"""A stored gate evaluation as the pages read it: typed, immutable, parsed from its wire form."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from pydantic import TypeAdapter
+
+from reducer.vocabulary import Cohort, Gate, Metric, Verdict
+
+JsonValue: TypeAlias = (
+    "None | bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue]"
+)
+
+
+class MetricKind(StrEnum):
+    """How two cohorts are compared: treated minus reference, or treated over reference."""
+
+    DIFFERENCE = "difference"
+    RATIO = "ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalView:
+    """A two-sided interval in the metric's native units; `level` is its confidence, 0 to 1."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricView:
+    """One metric of a gate. None means that there is no such number, never zero.
+
+    Estimates, margin, interval and bound are native: a difference as a fraction (0.01 is one
+    percentage point), or a ratio. `bound` is the official one-sided bound towards harm.
+    """
+
+    metric: Metric
+    kind: MetricKind
+    higher_is_better: bool
+    informational: bool
+    treated: float | None
+    reference: float | None
+    treated_owners: int
+    reference_owners: int
+    treated_trials: float
+    reference_trials: float
+    estimate: float | None
+    margin: float | None
+    interval: IntervalView | None
+    standard_error: float | None
+    df: float | None
+    bound: float | None
+    p_harm_at_margin: float | None
+    permutations: int | None
+    effective_owners_treated: float | None
+    largest_owner_share_treated: float | None
+    verdict: Verdict | None
+    reason: str | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One check beside the metrics, with the numbers that its sentence speaks of."""
+
+    check: str
+    verdict: Verdict
+    sentence: str
+    numbers: Mapping[str, int | float | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedDay:
+    """A day of the wave that does not count, and why."""
+
+    day: date
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationDays:
+    """The days of an evaluation: how many were asked for, complete, and exactly which were used."""
+
+    declared: int
+    complete: int
+    used: tuple[date, ...]
+    not_counted: tuple[UncountedDay, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationView:
+    """The immutable result of evaluating a gate, as `analysis` reported it (schema 1)."""
+
+    schema: Literal[1]
+    environment: str
+    guard: str
+    gate: Gate
+    wave: int
+    treated_cohort: Cohort
+    reference_cohort: Cohort
+    verdict: Verdict
+    sentence: str
+    alpha: float
+    policy_version: str
+    days: EvaluationDays
+    owners: Mapping[Cohort, int]
+    rostered: Mapping[Cohort, int]
+    lost: int
+    metrics: tuple[MetricView, ...]
+    checks: tuple[CheckView, ...]
+
+
+_EVALUATION = TypeAdapter(EvaluationView)
+
+
+def evaluation_view(wire: Mapping[str, JsonValue]) -> EvaluationView:
+    """Parse the wire form of a gate evaluation.
+
+    Raises ValueError that names each field that is missing or of the wrong type.
+    """
+    return _EVALUATION.validate_python(wire)
