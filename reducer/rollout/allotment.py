@@ -1,0 +1,78 @@
+"""Which mode one owner has now: the one function that assignments, explanations and pages share."""
+
+from dataclasses import dataclass
+
+from reducer.rollout.draw import ALGORITHM
+from reducer.rollout.eligibility import OwnerFacts, Question, lowered_mode, reasons_against
+from reducer.rollout.ladder import COHORT_MODES, REFERENCE, TREATED, Rollout
+from reducer.vocabulary import Cohort, Mode, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An owner's place on the roster that tells cohorts apart: rank from 1, size, how many treated."""
+
+    rank: int
+    size: int
+    treated: int
+    algorithm: str = ALGORITHM
+
+    @property
+    def is_treated(self) -> bool:
+        """Whether the owner is among the first `treated` of the draw."""
+        return self.rank <= self.treated
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """The mode of one owner, its cohort and wave, and why. `wave` 0: no evidence of a wave."""
+
+    mode: Mode
+    cohort: Cohort
+    wave: int
+    reasons: tuple[Reason, ...] = ()
+    diagnostic: str | None = None
+
+
+def allot(
+    rollout: Rollout,
+    facts: OwnerFacts | None,
+    question: Question,
+    *,
+    place: Place | None,
+    trusted_producers: frozenset[str],
+    is_latched: bool = False,
+) -> Allotment:
+    """Return what the rollout gives this owner for this question. It never raises.
+
+    `place` is None for an owner that is not on the roster of `rollout.membership_wave`.
+    """
+    against = reasons_against(
+        facts, question, version_pin=rollout.version_pin, trusted_producers=trusted_producers
+    )
+    reasons = ((Reason.ROLLOUT_LATCHED,) if is_latched else ()) + against
+    cohort, wave = _cohort(rollout, place, is_eligible=not against)
+    if rollout.phase is Mode.OFF:
+        return Allotment(Mode.OFF, cohort, wave, reasons)
+    if reasons:
+        return Allotment(lowered_mode(rollout.phase, question.route), cohort, wave, reasons)
+    if place is not None and place.algorithm != ALGORITHM:
+        diagnostic = f"the wave was drawn by {place.algorithm}, which this server does not know"
+        return Allotment(Mode.SHADOW, cohort, wave, (), diagnostic)
+    if cohort is Cohort.OUTSIDE:
+        mode = COHORT_MODES[rollout.phase][REFERENCE[rollout.phase]]
+        return Allotment(mode, cohort, wave, (Reason.NOT_IN_ROSTER,))
+    return Allotment(COHORT_MODES[rollout.phase][cohort], cohort, wave)
+
+
+def _cohort(rollout: Rollout, place: Place | None, *, is_eligible: bool) -> tuple[Cohort, int]:
+    """Return cohort and wave. A rostered owner keeps both even while it is not eligible."""
+    if rollout.phase.rank <= Mode.SHADOW.rank:
+        return (Cohort.EVERYONE, rollout.wave) if is_eligible else (Cohort.INELIGIBLE, 0)
+    if place is None:
+        return (Cohort.OUTSIDE if is_eligible else Cohort.INELIGIBLE), 0
+    if rollout.wave == 0:
+        # A wave closed by lowering: all that were on its roster now get the phase's own mode.
+        return TREATED[rollout.phase], 0
+    treated = place.is_treated
+    return (TREATED if treated else REFERENCE)[rollout.phase], rollout.wave

@@ -1,0 +1,79 @@
+"""Complete days: whole UTC days inside a wave whose telemetry is proven complete and sealed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+MAX_OUTAGE_SECONDS = 300
+BUSY_HOUR_PROMPTS = 20
+COMPARED_DAYS = 7
+SEAL_DELAY = timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True)
+class SealedDay:
+    """One sealed UTC day of an environment.
+
+    `hourly_prompts` holds the prompts started in each of its 24 hours; `longest_outage_seconds` is
+    real time between two heartbeats of intake, None when no heartbeat proves that intake was up.
+    `ended` and `covered` count prompts (see the coverage check), `records` and `conforming` count
+    records and those among them that met the telemetry contract.
+    """
+
+    day: date
+    revision: int
+    hourly_prompts: tuple[int, ...]
+    longest_outage_seconds: float | None
+    ended: int
+    covered: int
+    records: int
+    conforming: int
+
+
+def day_start(day: date) -> datetime:
+    """Return the first instant of the UTC day."""
+    return datetime.combine(day, time.min, UTC)
+
+
+def is_whole(day: date, opened_at: datetime, closed_at: datetime | None) -> bool:
+    """Whether the day lies wholly inside the wave."""
+    if day_start(day) < opened_at:
+        return False
+    return closed_at is None or day_start(day + timedelta(days=1)) <= closed_at
+
+
+def why_incomplete(
+    sealed: SealedDay | None, previous: Sequence[SealedDay], *, coverage_floor: float
+) -> str | None:
+    """Return in words why a day inside a wave does not count; None when it is complete.
+
+    `previous` are the sealed days before it, in any order; an hour is judged only when it had at
+    least 20 prompts on each of the 7 days before.
+    """
+    if sealed is None:
+        return "it is not sealed yet"
+    outage = sealed.longest_outage_seconds
+    if outage is None:
+        return "no heartbeat shows that intake was up"
+    if outage > MAX_OUTAGE_SECONDS:
+        return f"intake was down for {outage:.0f} s, more than {MAX_OUTAGE_SECONDS} s"
+    silent = _silent_hour(sealed, previous)
+    if silent is not None:
+        return f"no prompt started from {silent:02d}:00 to {silent + 1:02d}:00, on earlier days some did"
+    if sealed.ended == 0:
+        return "no prompt ended on it"
+    if sealed.covered < coverage_floor * sealed.ended:
+        return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
+    return None
+
+
+def _silent_hour(sealed: SealedDay, previous: Sequence[SealedDay]) -> int | None:
+    wanted = {sealed.day - timedelta(days=back) for back in range(1, COMPARED_DAYS + 1)}
+    compared = [day for day in previous if day.day in wanted]
+    if len(compared) < COMPARED_DAYS:
+        return None
+    for hour, prompts in enumerate(sealed.hourly_prompts):
+        was_busy = all(day.hourly_prompts[hour] >= BUSY_HOUR_PROMPTS for day in compared)
+        if was_busy and prompts == 0:
+            return hour
+    return None

@@ -1,0 +1,112 @@
+"""Who may get more than shadow, and the reasons why not, most important first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from enum import StrEnum
+
+from reducer.vocabulary import Mode, Reason, Route
+
+MEMORY_DAYS = 7
+STABLE_DAYS = 3
+
+
+class Ownership(StrEnum):
+    """Whether somebody vouches that the sessions under this id are one owner's."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFacts:
+    """What is known of one owner: stated by a person, or learned from accepted records.
+
+    `versions`, `producers` and `prompt_days` map a service.version, a producer's credential id and
+    a day to the last UTC day on which an accepted record showed it.
+    """
+
+    ownership: Ownership | None = None
+    is_trusted: bool = False
+    versions: Mapping[str, date] = field(default_factory=dict)
+    producers: Mapping[str, date] = field(default_factory=dict)
+    prompt_days: frozenset[date] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a host asks: which mode now, for this version, on this route, on this UTC day."""
+
+    version: str | None
+    route: Route | None
+    today: date
+    names_environment: bool = True
+
+
+def recent(seen: Mapping[str, date], today: date) -> frozenset[str]:
+    """Return what was seen within the last 7 days, today included."""
+    oldest = today - timedelta(days=MEMORY_DAYS)
+    return frozenset(name for name, last in seen.items() if last >= oldest)
+
+
+def reasons_against(
+    facts: OwnerFacts | None,
+    question: Question,
+    *,
+    version_pin: tuple[str, ...],
+    trusted_producers: frozenset[str],
+) -> tuple[Reason, ...]:
+    """Return every reason why the owner may not get more than shadow; empty when eligible."""
+    found: list[Reason] = []
+    if not question.names_environment:
+        found.append(Reason.ENVIRONMENT_ATTRIBUTE_MISSING)
+    if question.route is not Route.INTERACTIVE_FOREGROUND:
+        found.append(Reason.ROUTE_EXCLUDED)
+    if facts is None or facts.ownership is None:
+        found.append(Reason.UNKNOWN_OWNER)
+    elif facts.ownership is not Ownership.KNOWN:
+        found.append(Reason.OWNERSHIP_UNKNOWN)
+    if facts is not None and facts.ownership is not None:
+        producers = recent(facts.producers, question.today)
+        if not facts.is_trusted or producers - trusted_producers:
+            found.append(Reason.PRODUCER_UNTRUSTED)
+    if question.version is None:
+        found.append(Reason.VERSION_UNKNOWN)
+    elif question.version not in version_pin:
+        found.append(Reason.VERSION_NOT_PINNED)
+    if facts is not None and recent(facts.versions, question.today) - set(version_pin):
+        found.append(Reason.MIXED_VERSIONS)
+    return tuple(found)
+
+
+def is_stable(facts: OwnerFacts, complete_days: tuple[date, ...]) -> bool:
+    """Whether the owner had prompts on at least 3 of the last 7 complete days (an enforce roster)."""
+    return len(facts.prompt_days & set(complete_days[-MEMORY_DAYS:])) >= STABLE_DAYS
+
+
+def lowered_mode(phase: Mode, route: Route | None) -> Mode:
+    """Return what an ineligible owner gets: off away from the foreground, else shadow at most."""
+    if route is not None and route is not Route.INTERACTIVE_FOREGROUND:
+        return Mode.OFF
+    return Mode.SHADOW.at_most(phase)
+
+
+SENTENCES: Mapping[Reason, str] = {
+    Reason.ROLLOUT_LATCHED: "A violated invariant returned this environment to shadow; a person "
+    "must acknowledge it first.",
+    Reason.SNAPSHOT_STALE: "This server has not heard from its store for more than 2 seconds.",
+    Reason.ENVIRONMENT_ATTRIBUTE_MISSING: "The request names no environment; set "
+    "deployment.environment.name.",
+    Reason.ROUTE_EXCLUDED: "Only prompts from the interactive foreground may get more than shadow.",
+    Reason.UNKNOWN_OWNER: "Nothing is known of this owner; state its facts with PUT "
+    "/owners/{owner}.",
+    Reason.OWNERSHIP_UNKNOWN: "The owner's facts say that its ownership is unknown.",
+    Reason.PRODUCER_UNTRUSTED: "The owner, or a producer that sent its records in the last 7 days, "
+    "is not trusted.",
+    Reason.VERSION_UNKNOWN: "The request does not say which service.version asks.",
+    Reason.VERSION_NOT_PINNED: "The service.version that asks is not pinned by this wave.",
+    Reason.MIXED_VERSIONS: "Within the last 7 days the owner was also seen with a version that is "
+    "not pinned.",
+    Reason.NOT_IN_ROSTER: "The owner is eligible but joined after the wave's roster was frozen; it "
+    "gets the reference cohort's mode and may be drawn in the next wave.",
+}

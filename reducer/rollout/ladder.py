@@ -1,0 +1,299 @@
+"""The rollout state machine: off -> shadow -> warn -> enforce, one step at a time, and back at once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from reducer.rollout.draw import ALGORITHM, BPS
+from reducer.vocabulary import Cohort, Gate, Mode
+
+CEILING_BPS = 500
+
+COHORT_MODES: Mapping[Mode, Mapping[Cohort, Mode]] = {
+    Mode.OFF: {Cohort.EVERYONE: Mode.OFF},
+    Mode.SHADOW: {Cohort.EVERYONE: Mode.SHADOW},
+    Mode.WARN: {Cohort.WARNED: Mode.WARN, Cohort.HOLDBACK: Mode.SHADOW},
+    Mode.ENFORCE: {Cohort.ENFORCED: Mode.ENFORCE, Cohort.CONTROL: Mode.WARN},
+}
+TREATED: Mapping[Mode, Cohort] = {
+    Mode.OFF: Cohort.EVERYONE,
+    Mode.SHADOW: Cohort.EVERYONE,
+    Mode.WARN: Cohort.WARNED,
+    Mode.ENFORCE: Cohort.ENFORCED,
+}
+REFERENCE: Mapping[Mode, Cohort] = {
+    Mode.OFF: Cohort.EVERYONE,
+    Mode.SHADOW: Cohort.EVERYONE,
+    Mode.WARN: Cohort.HOLDBACK,
+    Mode.ENFORCE: Cohort.CONTROL,
+}
+SETTABLE = frozenset(cohort for modes in COHORT_MODES.values() for cohort in modes)
+
+
+class EvidenceSource(StrEnum):
+    """Which telemetry the owners' evidence of a rollout comes from."""
+
+    EVENTS = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """One period of fixed assignment. A shadow wave has no roster: size 0, digest empty."""
+
+    number: int
+    phase: Mode
+    version_pin: tuple[str, ...]
+    looks: tuple[int, ...]
+    opened_at: datetime
+    algorithm: str = ALGORITHM
+    salt: str = ""
+    treated_bps: int = BPS
+    roster_size: int = 0
+    treated: int = 0
+    roster_digest: str = ""
+    closed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One guard in one environment.
+
+    `wave` is the number of the open wave, 0 when none is; `membership_wave` the wave whose roster
+    still tells cohorts apart, which outlives a wave closed by lowering a mode. `reached` and
+    `reached_bps` are the highest step ever taken by a promotion: what other environments require.
+    """
+
+    environment: str
+    guard: str
+    version_pin: tuple[str, ...]
+    salt: str
+    phase: Mode = Mode.SHADOW
+    generation: int = 1
+    evidence_source: EvidenceSource = EvidenceSource.EVENTS
+    ceiling_bps: int = CEILING_BPS
+    salt_epoch: int = 0
+    wave: int = 1
+    last_wave: int = 1
+    membership_wave: int = 0
+    treated_bps: int = BPS
+    reached: Mode = Mode.SHADOW
+    reached_bps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A person set a cohort's mode lower."""
+
+    cohort: Cohort
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A person switched a rollout that was off back to shadow, which is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """One step up, after its gate was `within`; opens `wave` with its frozen roster."""
+
+    wave: Wave
+
+
+@dataclass(frozen=True, slots=True)
+class WaveStarted:
+    """The same phase and shares start again with a new wave (and perhaps a new pin)."""
+
+    wave: Wave
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """Back to shadow, by a person or by the system."""
+
+
+Event = Lowered | Resumed | Promoted | WaveStarted | RolledBack
+
+
+class RefusalCode(StrEnum):
+    """Why an event cannot happen to a rollout, as a stable word."""
+
+    UNKNOWN_COHORT = "unknown_cohort"
+    GATE_REQUIRED = "gate_required"
+    STEP_SKIPPED = "step_skipped"
+    ABOVE_CEILING = "above_ceiling"
+    ABOVE_COHORT = "above_cohort"
+    WAVE_OUT_OF_ORDER = "wave_out_of_order"
+    NOT_OFF = "not_off"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An event that the ladder does not allow, with a sentence that says what to do instead."""
+
+    code: RefusalCode
+    sentence: str
+
+
+def gate_for(phase: Mode) -> Gate | None:
+    """Return the gate that must be passed to leave a phase upwards; None when the step is free."""
+    return {Mode.SHADOW: Gate.SHADOW, Mode.WARN: Gate.WARN, Mode.ENFORCE: Gate.ENFORCE}.get(phase)
+
+
+def apply(rollout: Rollout, event: Event) -> Rollout | Refusal:
+    """Return the rollout after the event, the same object when nothing changes, or a refusal."""
+    match event:
+        case RolledBack():
+            return _rolled_back(rollout)
+        case Lowered(cohort=cohort, mode=mode):
+            return _lowered(rollout, cohort, mode)
+        case Resumed():
+            if rollout.phase is not Mode.OFF:
+                return Refusal(RefusalCode.NOT_OFF, f"the rollout is in {rollout.phase}, not off")
+            return _in_shadow(rollout)
+        case Promoted(wave=wave):
+            return _promoted(rollout, wave)
+        case WaveStarted(wave=wave):
+            return _restarted(rollout, wave)
+
+
+def _in_shadow(rollout: Rollout) -> Rollout:
+    number = rollout.last_wave + 1
+    return replace(
+        rollout,
+        phase=Mode.SHADOW,
+        generation=rollout.generation + 1,
+        wave=number,
+        last_wave=number,
+        membership_wave=0,
+        treated_bps=BPS,
+    )
+
+
+def _rolled_back(rollout: Rollout) -> Rollout:
+    """Shadow is where a rollback ends; off stays off, and shadow itself has nothing to lower."""
+    if rollout.phase.rank <= Mode.SHADOW.rank:
+        return rollout
+    return replace(_in_shadow(rollout), salt_epoch=rollout.salt_epoch + 1)
+
+
+def _lowered(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
+    modes = COHORT_MODES[rollout.phase]
+    if cohort not in SETTABLE:
+        return Refusal(
+            RefusalCode.UNKNOWN_COHORT,
+            f"{cohort} gets its mode from the phase; set one of {', '.join(sorted(SETTABLE))}",
+        )
+    held = modes.get(cohort)
+    if held is None:
+        return _lowered_while_absent(rollout, cohort, mode)
+    if mode is held:
+        return rollout
+    if mode.rank > held.rank:
+        return _raise_refused(rollout, cohort, mode)
+    return _closed_at(rollout, mode)
+
+
+def _closed_at(rollout: Rollout, mode: Mode) -> Rollout:
+    keeps_roster = mode.rank > Mode.SHADOW.rank
+    return replace(
+        rollout,
+        phase=mode,
+        generation=rollout.generation + 1,
+        wave=0,
+        membership_wave=rollout.membership_wave if keeps_roster else 0,
+        treated_bps=BPS,
+    )
+
+
+def _lowered_while_absent(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
+    """A cohort of another phase: at or below this phase's mode nothing is left to lower."""
+    if mode is rollout.phase or (cohort is not Cohort.EVERYONE and mode is Mode.SHADOW):
+        if rollout.phase.rank <= Mode.SHADOW.rank:
+            return rollout
+    if mode.rank < rollout.phase.rank:
+        return _closed_at(rollout, mode)
+    return _raise_refused(rollout, cohort, mode)
+
+
+def _raise_refused(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
+    highest = max(
+        (held for modes in COHORT_MODES.values() for name, held in modes.items() if name is cohort),
+        key=lambda held: held.rank,
+    )
+    if mode.rank > highest.rank:
+        return Refusal(
+            RefusalCode.ABOVE_COHORT, f"{cohort} never gets more than {highest}, asked for {mode}"
+        )
+    if mode.rank > rollout.phase.rank + 1:
+        return Refusal(
+            RefusalCode.STEP_SKIPPED,
+            f"no step is skipped: from {rollout.phase} the next phase is "
+            f"{list(Mode)[rollout.phase.rank + 1]}, not {mode}",
+        )
+    return Refusal(
+        RefusalCode.GATE_REQUIRED,
+        f"raising {cohort} to {mode} is a promotion; name a gate evaluation with the verdict "
+        "within, and its digest",
+    )
+
+
+def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
+    to = wave.phase
+    is_next_phase = to.rank == rollout.phase.rank + 1 and to.rank > Mode.SHADOW.rank
+    is_larger_share = (
+        to is rollout.phase is Mode.ENFORCE and wave.treated_bps > rollout.treated_bps
+    )
+    if not (is_next_phase or is_larger_share):
+        return Refusal(
+            RefusalCode.STEP_SKIPPED,
+            f"from {rollout.phase} a promotion goes one step up or to a larger share, not to {to}",
+        )
+    if to is Mode.ENFORCE and wave.treated_bps > rollout.ceiling_bps:
+        return Refusal(
+            RefusalCode.ABOVE_CEILING,
+            f"{wave.treated_bps} basis points exceed the ceiling of {rollout.ceiling_bps}; only a "
+            "capacity attestation lifts it",
+        )
+    if wave.number != rollout.last_wave + 1:
+        return _out_of_order(rollout, wave)
+    reached_bps = wave.treated_bps if to is Mode.ENFORCE else rollout.reached_bps
+    return replace(
+        _opened(rollout, wave),
+        phase=to,
+        reached=max(to, rollout.reached, key=lambda mode: mode.rank),
+        reached_bps=max(reached_bps, rollout.reached_bps),
+    )
+
+
+def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
+    if wave.phase is not rollout.phase or rollout.phase is Mode.OFF:
+        return Refusal(
+            RefusalCode.STEP_SKIPPED,
+            f"a wave restarts the phase {rollout.phase}; off has no wave, and only a promotion "
+            f"leads to {wave.phase}",
+        )
+    if wave.number != rollout.last_wave + 1:
+        return _out_of_order(rollout, wave)
+    return _opened(rollout, wave)
+
+
+def _opened(rollout: Rollout, wave: Wave) -> Rollout:
+    has_roster = wave.phase.rank > Mode.SHADOW.rank
+    return replace(
+        rollout,
+        generation=rollout.generation + 1,
+        version_pin=wave.version_pin,
+        wave=wave.number,
+        last_wave=wave.number,
+        membership_wave=wave.number if has_roster else 0,
+        treated_bps=wave.treated_bps,
+    )
+
+
+def _out_of_order(rollout: Rollout, wave: Wave) -> Refusal:
+    return Refusal(
+        RefusalCode.WAVE_OUT_OF_ORDER,
+        f"the next wave is {rollout.last_wave + 1}, not {wave.number}; something changed meanwhile",
+    )

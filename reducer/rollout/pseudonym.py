@@ -1,0 +1,52 @@
+"""Owner ids become pseudonyms here, once, and are forgotten."""
+
+import base64
+from hashlib import blake2b
+
+from reducer.rollout.fields import base32_of_80_bits
+
+PSEUDONYM_BYTES = 10
+MAX_OWNER_BYTES = 256
+
+
+def check_owner(owner: str) -> str:
+    """Return the owner id unchanged when it is 1 to 256 printable bytes (UTF-8).
+
+    Raises:
+        ValueError: names what is wrong with the id, without repeating the id.
+    """
+    size = len(owner.encode("utf-8", "surrogatepass"))
+    if not 1 <= size <= MAX_OWNER_BYTES:
+        raise ValueError(f"an owner id has 1 to {MAX_OWNER_BYTES} bytes, this one has {size}")
+    if not owner.isprintable():
+        raise ValueError("an owner id has printable characters only; this one has a control one")
+    return owner
+
+
+def pseudonym_of(key: bytes, owner: str) -> str:
+    """Return the owner's pseudonym: 80-bit BLAKE2b keyed per environment, 16 base32 characters.
+
+    Without the key neither the owner can be found from the pseudonym by trying ids, nor can two
+    environments be joined on it.
+
+    Raises:
+        ValueError: the owner id is empty, too long or not printable.
+    """
+    digest = blake2b(check_owner(owner).encode(), digest_size=PSEUDONYM_BYTES, key=key).digest()
+    return base32_of_80_bits(digest)
+
+
+def pack(pseudonym: str) -> bytes:
+    """Return the pseudonym's 10 bytes, as rosters are stored.
+
+    Raises:
+        ValueError: the text is not 16 base32 characters.
+    """
+    if len(pseudonym) != 16:
+        raise ValueError(f"a pseudonym has 16 characters, not {len(pseudonym)}")
+    return base64.b32decode(pseudonym)
+
+
+def unpack(packed: bytes) -> str:
+    """Return the pseudonym of its 10 packed bytes."""
+    return base32_of_80_bits(packed)
