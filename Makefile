@@ -29,7 +29,7 @@ check: $(VENV)/dev ## lint, format, types, import directions, dead code; changes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/vulture
 
 fix: $(VENV)/dev ## format the code and apply the safe lint fixes

@@ -1,0 +1,1 @@
+"""Names that vulture can't see used, each with its reason. Code that nothing calls is deleted."""
