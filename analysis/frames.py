@@ -1,0 +1,134 @@
+"""Owner totals: the columns every frame has, the checks it must pass, and the sum over days."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from reducer.vocabulary import Cohort, Metric
+
+OWNER = "owner"
+COHORT = "cohort"
+DAY = "day"
+# Above it a float no longer holds every whole number.
+EXACT = 2.0**53
+COUNTS = ("started", "cancelled", "completed", "disrupted", "tokens", "turns")
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Outcomes(NamedTuple):
+    """One metric of the two cohorts of a comparison, one entry per owner, sorted by owner.
+
+    `harm` and `trials` are counts (tokens and turns are counts too) with harm oriented so that
+    more is worse: for completion it is the trials that did not complete. An owner without a
+    trial is left out.
+    """
+
+    owners: tuple[str, ...]
+    is_treated: Flags
+    harm: Floats
+    trials: Floats
+
+
+def owner_totals(owner_days: pd.DataFrame) -> pd.DataFrame:
+    """Sum owner-days (`owner`, `cohort`, `day` and the counts) to one row per owner.
+
+    The order of the rows and the way an owner's counts are split over days change nothing.
+
+    Raises:
+        ValueError: as `checked_totals`, and for an owner that is in two cohorts.
+    """
+    _require_columns(owner_days, (OWNER, COHORT, DAY, *COUNTS))
+    days = _with_checked_cells(owner_days)
+    totals = days.groupby([OWNER, COHORT], as_index=False, sort=True)[list(COUNTS)].sum()
+    return checked_totals(totals)
+
+
+def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:
+    """Return owner totals sorted by owner, with whole-numbered counts and only known columns.
+
+    Raises:
+        ValueError: naming column, row and value, when a column is missing, an owner is unnamed
+            or there twice, a cohort is unknown, or a count is not a whole number >= 0 or exceeds
+            the prompts that started.
+    """
+    _require_columns(totals, (OWNER, COHORT, *COUNTS))
+    checked = _with_checked_cells(totals)
+    is_repeated = checked[OWNER].duplicated().to_numpy()
+    _refuse(checked, is_repeated, OWNER, why="is there twice; an owner has one row and one cohort")
+    started = checked["started"].to_numpy()
+    ended = checked["completed"].to_numpy() + checked["cancelled"].to_numpy()
+    why = "and cancelled together exceed the prompts started"
+    _refuse(checked, ended > started, "completed", why=why)
+    disrupted = checked["disrupted"].to_numpy()
+    _refuse(checked, disrupted > started, "disrupted", why="exceeds the prompts started")
+    return checked.sort_values(OWNER, ignore_index=True)
+
+
+def outcomes(totals: pd.DataFrame, metric: Metric, cohorts: tuple[Cohort, Cohort]) -> Outcomes:
+    """Return a metric's harm and trials by owner, for checked totals and (treated, reference).
+
+    Completion trials are started - cancelled prompts, so a cancelled prompt is in no failure
+    numerator; every other metric is per prompt started.
+
+    Raises:
+        ValueError: for a metric that owner totals do not hold.
+    """
+    treated, reference = cohorts
+    chosen = totals[totals[COHORT].isin([treated.value, reference.value])]
+    started = chosen["started"].to_numpy(dtype=np.float64)
+    trials = started
+    match metric:
+        case Metric.COMPLETION:
+            trials = started - chosen["cancelled"].to_numpy(dtype=np.float64)
+            harm = trials - chosen["completed"].to_numpy(dtype=np.float64)
+        case Metric.DISRUPTION:
+            harm = chosen["disrupted"].to_numpy(dtype=np.float64)
+        case Metric.CANCELLATION:
+            harm = chosen["cancelled"].to_numpy(dtype=np.float64)
+        case Metric.TOKENS | Metric.TURNS:
+            harm = chosen[metric.value].to_numpy(dtype=np.float64)
+        case _:
+            raise ValueError(f"owner totals hold no {metric}; ask for one of their own metrics")
+    has_trials = trials > 0
+    owners = chosen[OWNER].to_numpy(dtype=object)[has_trials]
+    is_treated = (chosen[COHORT] == treated.value).to_numpy(dtype=np.bool_)
+    return Outcomes(tuple(owners), is_treated[has_trials], harm[has_trials], trials[has_trials])
+
+
+def _require_columns(frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise ValueError(f"owner evidence lacks the column {missing[0]!r}; it needs {columns}")
+
+
+def _with_checked_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Check each cell on its own; what several cells mean together is the caller's."""
+    owners = frame[OWNER].astype(object)
+    is_named = np.fromiter(
+        (isinstance(owner, str) and owner != "" for owner in owners), np.bool_, len(owners)
+    )
+    _refuse(frame, ~is_named, OWNER, why="is no owner; give a pseudonym")
+    cohorts = frame[COHORT].astype(str)
+    known = [cohort.value for cohort in Cohort]
+    _refuse(frame, ~cohorts.isin(known).to_numpy(), COHORT, why=f"is none of {', '.join(known)}")
+    cells: dict[str, object] = {OWNER: owners.to_numpy(), COHORT: cohorts.to_numpy(dtype=object)}
+    for column in COUNTS:
+        values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
+        # A NaN fails every comparison, so it is refused without a rule of its own.
+        is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
+        _refuse(
+            frame, ~is_count, column, why="is no count; it must be a whole number from 0 to 2^53"
+        )
+        cells[column] = values.astype(np.int64)
+    return pd.DataFrame(cells)
+
+
+def _refuse(frame: pd.DataFrame, is_bad: Flags, column: str, *, why: str) -> None:
+    if is_bad.any():
+        place = int(np.argmax(is_bad))
+        value = frame[column].iloc[place]
+        raise ValueError(f"column {column!r}, row {frame.index[place]}: {value!r} {why}")
