@@ -10,7 +10,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-CODE := analysis control_plane dashboards reducer
 
 help: ## say what each verb does
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,7 +29,7 @@ check: $(VENV)/dev ## lint, format, types, import directions, dead code; changes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/vulture
+	$(BIN)/python .ci/dead_code.py
 
 fix: $(VENV)/dev ## format the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix .

@@ -1,1 +1,4 @@
-"""Names that vulture can't see used, each with its reason. Code that nothing calls is deleted."""
+"""Names that are used where neither vulture nor .ci/dead_code.py looks, each with its reason.
+
+One per line, as `_.name  # who uses it`. Code that nothing uses is deleted instead.
+"""

@@ -48,3 +48,9 @@ def test_every_file_a_package_needs_is_shipped_with_it():
 def test_every_link_between_documents_leads_somewhere(document):
     targets = LINK.findall(document.read_text())
     assert not [target for target in targets if not (document.parent / target).exists()]
+
+
+def test_every_name_on_the_whitelist_is_still_in_the_code():
+    listed = re.findall(r"\b_\.(\w+)", (ROOT / "vulture_whitelist.py").read_text())
+    code = "\n".join(file.read_text() for file in CODE)
+    assert not [name for name in listed if not re.search(rf"\b{name}\b", code)]
