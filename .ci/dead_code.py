@@ -1,8 +1,8 @@
 """Report code that nothing uses: vulture's findings, without the uses that vulture can't see.
 
 Those are names that templates read, attributes set for a library to read, and members of
-enumerations, which are closed sets of the domain and made from their value. Everything else is either deleted or stands in
-vulture_whitelist.py with its reason.
+enumerations, which are closed sets of the domain and made from their value. Everything else is
+either deleted or stands in vulture_whitelist.py with its reason.
 """
 
 import ast
