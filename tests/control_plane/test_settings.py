@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import pytest
+
+from control_plane.errors import SettingsError
+from control_plane.settings import Settings, StoreKind
+
+
+def test_an_empty_environment_gives_the_documented_defaults():
+    assert Settings.from_env({}) == Settings(
+        host="127.0.0.1",
+        port=8080,
+        data_dir=Path("guardwave-data"),
+        redis_url=None,
+        store=StoreKind.STANDALONE,
+        policy_path=None,
+        workers=2,
+        otlp_prefix="",
+    )
+
+
+def test_every_variable_is_read():
+    settings = Settings.from_env(
+        {
+            "GUARDWAVE_HOST": "0.0.0.0",
+            "GUARDWAVE_PORT": "9000",
+            "GUARDWAVE_DATA": "/srv/guardwave",
+            "REDIS_URL": "rediss://user:secret@store.example:6380/1",
+            "GUARDWAVE_STORE": "standalone",
+            "GUARDWAVE_POLICY": "/etc/guardwave/policy.toml",
+            "GUARDWAVE_WORKERS": "4",
+            "GUARDWAVE_OTLP_PREFIX": "/otlp/",
+        }
+    )
+    assert settings == Settings(
+        host="0.0.0.0",
+        port=9000,
+        data_dir=Path("/srv/guardwave"),
+        redis_url="rediss://user:secret@store.example:6380/1",
+        policy_path=Path("/etc/guardwave/policy.toml"),
+        workers=4,
+        otlp_prefix="/otlp",
+    )
+
+
+def test_an_empty_variable_counts_as_unset():
+    names = ("GUARDWAVE_PORT", "REDIS_URL", "GUARDWAVE_STORE", "GUARDWAVE_OTLP_PREFIX")
+    assert Settings.from_env(dict.fromkeys(names, " ")) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "remedy"),
+    [
+        pytest.param("GUARDWAVE_PORT", "http", "from 1 to 65535", id="a port in words"),
+        pytest.param("GUARDWAVE_PORT", "0", "from 1 to 65535", id="port zero"),
+        pytest.param("GUARDWAVE_PORT", "65536", "from 1 to 65535", id="a port too high"),
+        pytest.param("GUARDWAVE_PORT", "-1", "from 1 to 65535", id="a negative port"),
+        pytest.param("GUARDWAVE_PORT", "٨٠", "from 1 to 65535", id="digits of another script"),
+        pytest.param("GUARDWAVE_PORT", "9" * 5000, "from 1 to 65535", id="a port of 5,000 digits"),
+        pytest.param("GUARDWAVE_WORKERS", "1.5", "from 1 to 64", id="half a worker"),
+        pytest.param("GUARDWAVE_STORE", "cluster", "follows", id="a cluster"),
+        pytest.param("GUARDWAVE_STORE", "sentinel", "follows", id="sentinels"),
+        pytest.param("GUARDWAVE_STORE", "postgres", "set standalone", id="another store"),
+        pytest.param("GUARDWAVE_OTLP_PREFIX", "otlp", "such as /otlp", id="no leading slash"),
+        pytest.param("GUARDWAVE_OTLP_PREFIX", "/a//b", "such as /otlp", id="an empty segment"),
+        pytest.param("GUARDWAVE_OTLP_PREFIX", "/a?b", "such as /otlp", id="a query"),
+        pytest.param("GUARDWAVE_OTLP_PREFIX", "/../v1", "such as /otlp", id="a step up"),
+    ],
+)
+def test_an_unusable_value_is_refused_by_name_and_with_a_remedy(variable, value, remedy):
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_env({variable: value})
+    assert f"{variable}={value!r}" in str(refused.value)
+    assert remedy in str(refused.value)
+    assert refused.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("http://user:secret@store.example", id="another scheme"),
+        pytest.param("user:secret@store.example", id="no scheme"),
+        pytest.param("redis://user:secret@", id="no host"),
+        pytest.param("redis://user:secret@store.example:port", id="a port in words"),
+        pytest.param("unix://", id="no path"),
+    ],
+)
+def test_an_unusable_redis_url_is_refused_without_showing_its_password(url):
+    with pytest.raises(SettingsError, match=r"REDIS_URL.*set redis://") as refused:
+        Settings.from_env({"REDIS_URL": url})
+    assert "secret" not in str(refused.value)
+
+
+def test_settings_can_be_logged_without_showing_the_password():
+    assert "secret" not in repr(Settings.from_env({"REDIS_URL": "redis://:secret@localhost"}))
