@@ -1,0 +1,1 @@
+"""Plain classes over a Redis connection; keys are made in this package and nowhere else."""

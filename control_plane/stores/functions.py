@@ -1,0 +1,86 @@
+"""The libraries of store functions: loaded when one is missing or differs, called by name."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import redis
+
+from control_plane.errors import StoreStartError
+
+MISSING = "Function not found"
+
+
+class Library(NamedTuple):
+    """One Lua file beside this module: the name in its first line, and its whole source."""
+
+    name: str
+    source: str
+
+
+@cache
+def libraries() -> tuple[Library, ...]:
+    """Return the libraries as shipped, in order of their file names."""
+    files = (file for file in resources.files(__package__).iterdir() if file.name.endswith(".lua"))
+    sources = (file.read_text(encoding="utf-8") for file in sorted(files, key=lambda f: f.name))
+    return tuple(Library(_name(source), source) for source in sources)
+
+
+def load_functions(client: redis.Redis) -> bool:
+    """Load each library unless the server holds this very source; answer whether one was loaded.
+
+    Raises:
+        StoreStartError: the server refuses a library.
+    """
+    loaded = [library.name for library in libraries() if _load(client, library)]
+    return bool(loaded)
+
+
+def _load(client: redis.Redis, library: Library) -> bool:
+    try:
+        held = client.function_list(library=library.name, withcode=True)
+        if any(_code(entry) == library.source for entry in held):
+            return False
+        client.function_load(library.source, replace=True)
+    except redis.ResponseError as error:
+        raise StoreStartError(
+            f"the store refuses the function library {library.name!r} ({error}); use Redis >= 7.0 "
+            "or Valkey >= 7.2 and a user that may run FUNCTION and FCALL"
+        ) from error
+    return True
+
+
+def call(
+    client: redis.Redis,
+    name: str,
+    *,
+    keys: Sequence[str] = (),
+    arguments: Sequence[bytes | str | int] = (),
+) -> object:
+    """Call a function; the libraries are loaded again when the server has lost them."""
+    try:
+        return client.fcall(name, len(keys), *keys, *arguments)
+    except redis.ResponseError as error:
+        if not is_missing(error):
+            raise
+    load_functions(client)
+    return client.fcall(name, len(keys), *keys, *arguments)
+
+
+def is_missing(error: redis.ResponseError) -> bool:
+    """Whether a call failed because its library is gone, as after FUNCTION FLUSH.
+
+    Callers with a pipeline of their own ask this, load the functions and send it again.
+    """
+    return MISSING in str(error)
+
+
+def _name(source: str) -> str:
+    return source.partition("\n")[0].partition("name=")[2].strip()
+
+
+def _code(entry: Sequence[bytes | str]) -> str:
+    """Pick the source out of RESP2's flat list of names and values."""
+    code = dict(zip(entry[::2], entry[1::2], strict=False)).get(b"library_code", b"")
+    return code.decode() if isinstance(code, bytes) else code

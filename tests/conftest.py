@@ -1,0 +1,151 @@
+"""What every test may ask for: a real store, a real browser, and no way out to the network."""
+
+import ipaddress
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import redis
+
+from control_plane.settings import Settings
+from control_plane.stores.connection import connect
+from control_plane.stores.embedded import EmbeddedServer
+from control_plane.stores.functions import load_functions
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+STORES = [
+    pytest.param(None, id="valkey 9 (embedded)"),
+    pytest.param("redis-server", id="redis 7.0 (debian)"),
+]
+
+
+class NetworkBlockedError(RuntimeError):
+    """A test tried to leave this machine."""
+
+
+def _stays_here(address: object) -> bool:
+    if not isinstance(address, tuple):
+        return True  # the path of a unix socket
+    host = str(address[0])
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_name_elsewhere(host: object) -> bool:
+    text = host.decode() if isinstance(host, bytes) else host
+    if not isinstance(text, str) or text in {"", "localhost"}:
+        return False
+    try:
+        ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return True
+    return False
+
+
+@pytest.fixture(autouse=True, scope="session")
+def only_this_machine() -> Iterator[None]:
+    """Let sockets reach loopback and unix sockets, and nothing else."""
+    true_connect = socket.socket.connect
+    true_connect_ex = socket.socket.connect_ex
+    true_getaddrinfo = socket.getaddrinfo
+
+    def refuse(target: object) -> NoReturn:
+        raise NetworkBlockedError(f"tests reach only this machine, not {target!r}")
+
+    def connect_here(self, address):
+        return true_connect(self, address) if _stays_here(address) else refuse(address)
+
+    def connect_ex_here(self, address):
+        return true_connect_ex(self, address) if _stays_here(address) else refuse(address)
+
+    def look_up_here(host, *further, **named):
+        if _is_name_elsewhere(host):
+            refuse(host)
+        return true_getaddrinfo(host, *further, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_here)
+        patch.setattr(socket.socket, "connect_ex", connect_ex_here)
+        patch.setattr(socket, "getaddrinfo", look_up_here)
+        yield
+
+
+def _do_without(what: str, remedy: str) -> NoReturn:
+    """Skip with words on a developer's machine; fail in CI, where nothing may go untested."""
+    message = f"{what} is not on PATH, so this is NOT tested here; {remedy}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def store_server() -> Iterator[EmbeddedServer]:
+    """The embedded server of this test process, in a directory with a short path."""
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        EmbeddedServer.start(Path(directory)) as server,
+    ):
+        yield server
+
+
+@pytest.fixture
+def settings(store_server: EmbeddedServer) -> Settings:
+    """Settings that lead to `store_server`."""
+    return Settings(data_dir=store_server.data_dir)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[redis.Redis]:
+    """An empty store with the functions loaded."""
+    with connect(settings) as client:
+        client.flushall()
+        load_functions(client)
+        yield client
+        client.flushall()
+
+
+@pytest.fixture(scope="session", params=STORES)
+def any_server(
+    request: pytest.FixtureRequest, store_server: EmbeddedServer
+) -> Iterator[EmbeddedServer]:
+    """Each server that guardwave promises to run on, one after the other."""
+    name = request.param
+    if name is None:
+        yield store_server
+        return
+    program = shutil.which(name)
+    if program is None:
+        _do_without(name, "install it (Debian: apt-get install redis-server)")
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        EmbeddedServer.start(Path(directory), program=Path(program)) as server,
+    ):
+        yield server
+
+
+@pytest.fixture
+def any_store(any_server: EmbeddedServer) -> Iterator[redis.Redis]:
+    """An empty store with the functions loaded, on each promised server."""
+    with connect(Settings(data_dir=any_server.data_dir)) as client:
+        client.flushall()
+        load_functions(client)
+        yield client
+        client.flushall()
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> Path:
+    """The browser that tests of pages drive."""
+    found = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        _do_without("chromium", "install it (Debian: apt-get install chromium)")
+    return Path(found)

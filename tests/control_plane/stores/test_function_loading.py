@@ -1,0 +1,53 @@
+import pytest
+import redis
+
+from control_plane.errors import StoreStartError
+from control_plane.stores.functions import call, is_missing, libraries, load_functions
+
+
+def test_every_library_is_loaded_once(any_store):
+    any_store.function_flush("SYNC")
+    assert libraries()
+    assert load_functions(any_store)
+    assert not load_functions(any_store)
+
+
+@pytest.mark.parametrize("library", libraries(), ids=lambda library: library.name)
+def test_another_version_of_a_library_is_replaced(any_store, library):
+    other = (
+        f"#!lua name={library.name}\nredis.register_function('gw_other', function() return 1 end)"
+    )
+    any_store.function_load(other, replace=True)
+    assert load_functions(any_store)
+    with pytest.raises(redis.ResponseError) as refused:
+        any_store.fcall("gw_other", 0)
+    assert is_missing(refused.value)
+
+
+def test_libraries_of_others_are_left_alone(any_store):
+    other = "#!lua name=other\nredis.register_function('other_one', function() return 1 end)"
+    any_store.function_load(other, replace=True)
+    any_store.function_delete(libraries()[0].name)
+    load_functions(any_store)
+    assert any_store.fcall("other_one", 0) == 1
+    any_store.function_delete("other")
+
+
+def test_a_flushed_library_comes_back_with_the_next_call(any_store):
+    any_store.function_flush("SYNC")
+    with pytest.raises(redis.ResponseError) as refused:
+        call(any_store, "gw_never_written")
+    assert is_missing(refused.value)
+    assert not load_functions(any_store), "the call above loaded it"
+
+
+def test_a_function_name_taken_by_another_library_is_refused_with_words(any_store):
+    name = libraries()[0].source.partition("register_function")[2].split("'")[1]
+    thief = f"#!lua name=thief\nredis.register_function('{name}', function() return 1 end)"
+    any_store.function_flush("SYNC")
+    any_store.function_load(thief)
+    try:
+        with pytest.raises(StoreStartError, match="refuses the function library"):
+            load_functions(any_store)
+    finally:
+        any_store.function_delete("thief")
