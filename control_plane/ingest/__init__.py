@@ -1,0 +1,1 @@
+"""Intake: OTLP bytes in, validated records out, one atomic write."""

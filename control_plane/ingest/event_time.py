@@ -1,0 +1,31 @@
+"""When something happened, on the environment's clock, and whether that is still accepted."""
+
+from collections.abc import Callable
+
+from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS, SECOND_NS
+from control_plane.ingest.rejections import Refusal, RejectReason
+
+Clock = Callable[[int], int]
+
+
+def sender_clock(time_ns: int) -> int:
+    """Return the time unchanged: outside the demo, sender and environment share UTC."""
+    return time_ns
+
+
+def accepted_time(time_ns: int, *, now_ns: int, clock: Clock) -> int:
+    """Return the time on the environment's clock, or refuse the item as late or future.
+
+    Accepted is from 48 hours before `now_ns` to 5 minutes after it, both included; `now_ns` is
+    on the environment's clock already. A time of 0 is unset.
+    """
+    if not time_ns:
+        raise Refusal(RejectReason.NO_TIME, "neither time nor observed time is set")
+    mapped = clock(time_ns)
+    if mapped < now_ns - OLDEST_NS:
+        hours = (now_ns - mapped) / (3600 * SECOND_NS)
+        raise Refusal(RejectReason.LATE, f"the time is {hours:.1f} hours ago")
+    if mapped > now_ns + NEWEST_NS:
+        ahead = (mapped - now_ns) / SECOND_NS
+        raise Refusal(RejectReason.FUTURE, f"the time is {ahead:.0f} seconds ahead")
+    return mapped

@@ -1,0 +1,246 @@
+"""The native log events: one builder per event name."""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from control_plane.ingest import contract, fields
+from control_plane.ingest.otlp import Attributes
+from control_plane.ingest.records import (
+    FlagEvaluation,
+    LogRecord,
+    LoopDetected,
+    Origin,
+    PromptDisruption,
+    PromptEnd,
+    PromptStart,
+    Transition,
+)
+from reducer.vocabulary import Outcome, Route
+
+
+class Reading(NamedTuple):
+    """One log record on its way in: where from, when, and its attributes after the allow-list."""
+
+    origin: Origin
+    time_ns: int
+    attributes: Attributes
+    deny_listed: tuple[str, ...]
+    has_body: bool
+
+
+class Event(NamedTuple):
+    """An event the contract knows: its attributes, and how a record is built from them."""
+
+    allowed: AbstractSet[str]
+    build: Callable[[Reading], LogRecord | None]
+
+
+def _prompt_id(reading: Reading) -> str:
+    found = fields.text(reading.attributes, contract.PROMPT_ID, most_bytes=contract.PROMPT_ID_BYTES)
+    return fields.required(found, contract.PROMPT_ID)
+
+
+def _assignment_ids(reading: Reading) -> tuple[str, ...]:
+    return fields.assignment_ids(reading.attributes) or reading.origin.assignment_ids
+
+
+def _route(reading: Reading) -> Route:
+    found = fields.word(reading.attributes, contract.ROUTE, contract.ROUTES)
+    return Route.INTERACTIVE_FOREGROUND if found is None else found
+
+
+def _start(reading: Reading) -> PromptStart:
+    return PromptStart(
+        origin=reading.origin,
+        time_ns=reading.time_ns,
+        prompt_id=_prompt_id(reading),
+        assignment_ids=_assignment_ids(reading),
+        deny_listed=reading.deny_listed,
+        has_body=reading.has_body,
+        route=_route(reading),
+    )
+
+
+def _end(reading: Reading) -> PromptEnd:
+    attributes = reading.attributes
+    return PromptEnd(
+        origin=reading.origin,
+        time_ns=reading.time_ns,
+        prompt_id=_prompt_id(reading),
+        assignment_ids=_assignment_ids(reading),
+        deny_listed=reading.deny_listed,
+        has_body=reading.has_body,
+        outcome=_outcome(attributes),
+        duration_seconds=fields.seconds(
+            attributes, contract.DURATION, most=contract.DURATION_LIMIT_SECONDS
+        ),
+        turns=fields.count(attributes, contract.TURNS),
+        tool_calls=fields.count(attributes, contract.TOOL_CALLS),
+        transitions=fields.count(attributes, contract.TRANSITIONS),
+        input_tokens=_tokens(attributes, contract.INPUT_TOKENS, contract.OLDER_INPUT_TOKENS),
+        output_tokens=_tokens(attributes, contract.OUTPUT_TOKENS, contract.OLDER_OUTPUT_TOKENS),
+        calls_after_would_stop=fields.count(attributes, contract.CALLS_AFTER_WOULD_STOP),
+    )
+
+
+def _outcome(attributes: Attributes) -> Outcome:
+    found = fields.word(attributes, contract.OUTCOME, contract.OUTCOMES)
+    if found is not None:
+        return found
+    completed = fields.flag(attributes, contract.COMPLETED)
+    if completed is None:
+        return fields.required(found, contract.OUTCOME)
+    return Outcome.COMPLETED if completed else Outcome.FAILED
+
+
+def _tokens(attributes: Attributes, key: str, older: str) -> int | None:
+    found = fields.count(attributes, key, most=contract.TOKEN_LIMIT)
+    if found is None:
+        return fields.count(attributes, older, most=contract.TOKEN_LIMIT)
+    return found
+
+
+def _disruption(reading: Reading) -> PromptDisruption:
+    attributes = reading.attributes
+    kind = fields.word(attributes, contract.DISRUPTION_KIND, contract.DISRUPTION_KINDS)
+    offset = fields.seconds(
+        attributes, contract.DISRUPTION_OFFSET, most=contract.DISRUPTION_LIMIT_SECONDS
+    )
+    return PromptDisruption(
+        origin=reading.origin,
+        time_ns=reading.time_ns,
+        prompt_id=_prompt_id(reading),
+        assignment_ids=_assignment_ids(reading),
+        deny_listed=reading.deny_listed,
+        has_body=reading.has_body,
+        kind=fields.required(kind, contract.DISRUPTION_KIND),
+        offset_seconds=fields.required(offset, contract.DISRUPTION_OFFSET),
+    )
+
+
+def _transition(reading: Reading) -> Transition:
+    attributes = reading.attributes
+    word, required = fields.word, fields.required
+    return Transition(
+        origin=reading.origin,
+        time_ns=reading.time_ns,
+        prompt_id=_prompt_id(reading),
+        assignment_ids=_assignment_ids(reading),
+        deny_listed=reading.deny_listed,
+        has_body=reading.has_body,
+        guard=required(_guard(attributes), contract.GUARD),
+        sequence=required(fields.count(attributes, contract.SEQUENCE), contract.SEQUENCE),
+        ordinal=fields.count(attributes, contract.ORDINAL),
+        route=_route(reading),
+        mode=required(word(attributes, contract.MODE, contract.MODES), contract.MODE),
+        phase_from=word(attributes, contract.PHASE_FROM, contract.PHASES),
+        phase_to=word(attributes, contract.PHASE_TO, contract.PHASES),
+        decision=required(
+            word(attributes, contract.DECISION, contract.DECISIONS), contract.DECISION
+        ),
+        reset_reason=word(attributes, contract.RESET_REASON, contract.RESET_REASONS),
+        failure_bucket=word(attributes, contract.FAILURE_BUCKET, contract.FAILURE_BUCKETS),
+        batch_bucket=word(attributes, contract.BATCH_BUCKET, contract.BATCH_BUCKETS),
+        batch_complete=fields.flag(attributes, contract.BATCH_COMPLETE),
+        tool_type=word(attributes, contract.TOOL_TYPE, contract.TOOL_TYPES),
+        terminal_status=word(attributes, contract.TERMINAL_STATUS, contract.TERMINAL_STATUSES),
+        execution_status=word(attributes, contract.EXECUTION_STATUS, contract.EXECUTION_STATUSES),
+        error_type=fields.name(attributes, contract.ERROR_TYPE, contract.ERROR_TYPE_NAME),
+        history_preserved=fields.flag(attributes, contract.HISTORY_PRESERVED),
+    )
+
+
+def _guard(attributes: Attributes) -> str | None:
+    return fields.name(attributes, contract.GUARD, contract.GUARD_NAME)
+
+
+def _loop(reading: Reading) -> LoopDetected:
+    attributes = reading.attributes
+    loop_type = fields.word(attributes, contract.LOOP_TYPE, contract.LOOP_TYPES)
+    return LoopDetected(
+        origin=reading.origin,
+        time_ns=reading.time_ns,
+        prompt_id=_prompt_id(reading),
+        assignment_ids=_assignment_ids(reading),
+        deny_listed=reading.deny_listed,
+        has_body=reading.has_body,
+        guard=_guard(attributes),
+        loop_type=fields.required(loop_type, contract.LOOP_TYPE),
+    )
+
+
+def _evaluation(reading: Reading) -> FlagEvaluation | None:
+    key = reading.attributes.get(contract.FLAG_KEY)
+    if not isinstance(key, str) or not key.startswith(contract.FLAG_PREFIX):
+        return None
+    guard = key.removeprefix(contract.FLAG_PREFIX)
+    mode = fields.word(reading.attributes, contract.FLAG_VARIANT, contract.MODES)
+    if not contract.GUARD_NAME.fullmatch(guard):
+        return None
+    return FlagEvaluation(
+        origin=reading.origin,
+        time_ns=reading.time_ns,
+        guard=guard,
+        mode=fields.required(mode, contract.FLAG_VARIANT),
+    )
+
+
+# A known attribute on the wrong event is dropped, like an unknown one.
+_OF_A_PROMPT = {contract.EVENT_NAME, contract.PROMPT_ID, contract.ASSIGNMENT_ID}
+
+EVENTS: Mapping[str, Event] = {
+    "agent.guard.transition": Event(
+        _OF_A_PROMPT
+        | {
+            contract.GUARD,
+            contract.SEQUENCE,
+            contract.ORDINAL,
+            contract.ROUTE,
+            contract.MODE,
+            contract.PHASE_FROM,
+            contract.PHASE_TO,
+            contract.DECISION,
+            contract.RESET_REASON,
+            contract.FAILURE_BUCKET,
+            contract.BATCH_BUCKET,
+            contract.BATCH_COMPLETE,
+            contract.TOOL_TYPE,
+            contract.TERMINAL_STATUS,
+            contract.EXECUTION_STATUS,
+            contract.ERROR_TYPE,
+            contract.HISTORY_PRESERVED,
+        },
+        _transition,
+    ),
+    "agent.guard.prompt.start": Event(_OF_A_PROMPT | {contract.ROUTE}, _start),
+    "agent.guard.prompt.end": Event(
+        _OF_A_PROMPT
+        | {
+            contract.OUTCOME,
+            contract.COMPLETED,
+            contract.DURATION,
+            contract.TURNS,
+            contract.TOOL_CALLS,
+            contract.TRANSITIONS,
+            contract.INPUT_TOKENS,
+            contract.OUTPUT_TOKENS,
+            contract.OLDER_INPUT_TOKENS,
+            contract.OLDER_OUTPUT_TOKENS,
+            contract.CALLS_AFTER_WOULD_STOP,
+        },
+        _end,
+    ),
+    "agent.guard.prompt.disruption": Event(
+        _OF_A_PROMPT | {contract.DISRUPTION_KIND, contract.DISRUPTION_OFFSET}, _disruption
+    ),
+    "agent.guard.loop_detected": Event(_OF_A_PROMPT | {contract.GUARD, contract.LOOP_TYPE}, _loop),
+    "feature_flag.evaluation": Event(
+        {
+            contract.EVENT_NAME,
+            contract.FLAG_KEY,
+            contract.FLAG_VARIANT,
+        },
+        _evaluation,
+    ),
+}

@@ -1,0 +1,123 @@
+"""Typed reading of contract attributes: each method names field, value and what is allowed."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+from control_plane.ingest.contract import (
+    ASSIGNMENT_ID,
+    ASSIGNMENT_ID_BYTES,
+    ASSIGNMENT_IDS,
+    ASSIGNMENT_JOINT,
+    COUNT_LIMIT,
+)
+from control_plane.ingest.otlp import Attributes, Value
+from control_plane.ingest.rejections import Refusal, RejectReason
+
+T = TypeVar("T")
+_QUOTED = 40
+
+
+def _bad(key: str, value: Value, wanted: str) -> Refusal:
+    shown = repr(value)
+    shown = shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…"
+    return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {shown}, not {wanted}")
+
+
+def required(value: T | None, key: str) -> T:
+    """Return the value, or refuse the item because the attribute is missing."""
+    if value is None:
+        raise Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is missing")
+    return value
+
+
+def word(attributes: Attributes, key: str, words: Mapping[str, T]) -> T | None:
+    """Read a word of a closed set; None when it is not reported."""
+    value = attributes.get(key)
+    if value is None:
+        return None
+    found = words.get(value) if isinstance(value, str) else None
+    if found is None:
+        raise _bad(key, value, f"one of {', '.join(words)}")
+    return found
+
+
+def count(attributes: Attributes, key: str, *, most: int = COUNT_LIMIT) -> int | None:
+    """Read a count: an integer, or a whole double, which some pipelines make of integers."""
+    value = attributes.get(key)
+    if value is None:
+        return None
+    number = whole(value)
+    if number is None or not 0 <= number <= most:
+        raise _bad(key, value, f"a whole number from 0 to {most}")
+    return number
+
+
+def whole(value: Value) -> int | None:
+    """Return the integer that a value is, None when it is none; true and false are not numbers."""
+    if type(value) is int:
+        return value
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return None
+
+
+def seconds(attributes: Attributes, key: str, *, most: float) -> float | None:
+    """Read a time in seconds, finite and not negative."""
+    value = attributes.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _bad(key, value, "a number of seconds")
+    if not math.isfinite(value) or not 0 <= value <= most:
+        raise _bad(key, value, f"a number of seconds from 0 to {most:g}")
+    return float(value)
+
+
+def flag(attributes: Attributes, key: str) -> bool | None:
+    """Read true or false."""
+    value = attributes.get(key)
+    if value is None or isinstance(value, bool):
+        return value
+    raise _bad(key, value, "true or false")
+
+
+def text(attributes: Attributes, key: str, *, most_bytes: int) -> str | None:
+    """Read an opaque string that is not empty."""
+    value = attributes.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or len(value.encode()) > most_bytes:
+        raise _bad(key, value, f"a string of 1 to {most_bytes} bytes")
+    return value
+
+
+def name(attributes: Attributes, key: str, pattern: re.Pattern[str]) -> str | None:
+    """Read an identifier of a given shape."""
+    value = attributes.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise _bad(key, value, f"an identifier {pattern.pattern}")
+    return value
+
+
+def assignment_ids(attributes: Attributes) -> tuple[str, ...]:
+    """Read the assignment ids: one string, several joined by `~`, or an array of strings."""
+    value = attributes.get(ASSIGNMENT_ID)
+    if value is None:
+        return ()
+    items: tuple[Value, ...] = value if isinstance(value, tuple) else (value,)
+    found: list[str] = []
+    for item in items:
+        if not isinstance(item, str):
+            raise _bad(ASSIGNMENT_ID, value, "a string or an array of strings")
+        found.extend(part for part in item.split(ASSIGNMENT_JOINT) if part)
+    if len(found) > ASSIGNMENT_IDS or any(len(part) > ASSIGNMENT_ID_BYTES for part in found):
+        raise _bad(
+            ASSIGNMENT_ID,
+            value,
+            f"at most {ASSIGNMENT_IDS} ids of at most {ASSIGNMENT_ID_BYTES} characters",
+        )
+    return tuple(found)

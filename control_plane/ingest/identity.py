@@ -1,0 +1,92 @@
+"""Which item is the same item again: 63-bit digests that a retry or a re-batch cannot change."""
+
+from hashlib import blake2b
+
+from control_plane.ingest.otlp import Attributes, KeyValues, Value
+from control_plane.ingest.records import Origin
+from reducer.rollout.fields import length_prefixed
+
+
+def digest63(*fields: str) -> int:
+    """Return a signed 63-bit digest: the upper 63 bits of a 64-bit BLAKE2b over the fields.
+
+    Two's complement, so that a store's integer sets hold it in 8 bytes; from -2**62 to 2**62 - 1.
+    """
+    digest = blake2b(length_prefixed(*fields), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True) >> 1
+
+
+def event_identity(
+    environment: str,
+    guard: str,
+    pseudonym: str,
+    *,
+    event_name: str,
+    prompt_id: str,
+    part: str = "",
+) -> int:
+    """Return the identity of a log event: what a retry, or a new batch, cannot change.
+
+    `part` is the sequence of a transition and the kind of a disruption; starts and ends have
+    none. The guard is part of it: one prompt under two guards counts once for each.
+    """
+    return digest63("event", environment, guard, pseudonym, event_name, prompt_id, part)
+
+
+def point_identity(
+    origin: Origin,
+    *,
+    metric: tuple[str, str, str],
+    attributes: Attributes,
+    interval: tuple[int, int],
+    value: float,
+) -> int:
+    """Return the identity of a delta point: its stream, its interval and its value.
+
+    `metric` is name, instrument and unit; `interval` is start and end in the sender's own
+    nanoseconds. Every attribute counts, those that the contract drops too.
+    """
+    stream = [
+        "point",
+        origin.environment,
+        origin.service_namespace,
+        origin.service_name,
+        origin.instance_id,
+        *metric,
+    ]
+    for key in sorted(attributes):
+        stream.append(key)
+        stream.append(canonical(attributes[key]))
+    return digest63(*stream, str(interval[0]), str(interval[1]), canonical(value))
+
+
+def resource_digest(attributes: Attributes) -> str:
+    """Return a stand-in for a missing instance id: a digest over the whole Resource."""
+    fields: list[str] = []
+    for key in sorted(attributes):
+        fields += (key, canonical(attributes[key]))
+    return blake2b(length_prefixed(*fields), digest_size=8).hexdigest()
+
+
+def canonical(value: Value) -> str:
+    """Write a value so that equal ones give equal text, whatever encoding they came in.
+
+    JavaScript sends 12.0 as an integer and Python as a double: both are the number 12.
+    """
+    match value:
+        case None:
+            return "unset"
+        case str():
+            return "s" + value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f"n{value}"
+        case float():
+            return f"n{int(value)}" if value.is_integer() else f"n{value!r}"
+        case bytes():
+            return "x" + value.hex()
+        case tuple():
+            return f"l{[canonical(item) for item in value]!r}"
+        case KeyValues(items):
+            return f"m{[(key, canonical(item)) for key, item in items]!r}"

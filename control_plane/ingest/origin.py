@@ -1,0 +1,72 @@
+"""From a Resource and a scope to an origin, or to why their items count for nothing."""
+
+from control_plane.ingest import contract
+from control_plane.ingest.fields import assignment_ids
+from control_plane.ingest.identity import resource_digest
+from control_plane.ingest.otlp import Attributes
+from control_plane.ingest.records import Origin
+from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
+
+
+def read_origin(
+    attributes: Attributes, scope_version: str, *, environment: str
+) -> Origin | Rejected:
+    """Return who sent the items of one Resource and scope.
+
+    `environment` is the credential's. A Resource without environment or version, or with two
+    environments that differ, is quarantined; one of another environment is rejected.
+    """
+    try:
+        return _read(attributes, scope_version, environment=environment)
+    except Refusal as refusal:
+        return refusal.rejected
+
+
+def _read(attributes: Attributes, scope_version: str, *, environment: str) -> Origin:
+    _check_environment(attributes, environment)
+    version = _text(attributes, contract.SERVICE_VERSION)
+    if not version:
+        raise Refusal(RejectReason.VERSION_MISSING, "the Resource has no service.version")
+    contract_version = contract.SCOPE_VERSIONS.get(scope_version)
+    if contract_version is None:
+        raise Refusal(
+            RejectReason.CONTRACT_UNKNOWN,
+            f"scope agent.guard has version {scope_version[:40]!r}, which is no known contract",
+        )
+    instance = _text(attributes, contract.INSTANCE_ID)
+    return Origin(
+        service_name=_text(attributes, contract.SERVICE_NAME) or contract.UNNAMED_SERVICE,
+        service_version=version,
+        instance_id=instance or resource_digest(attributes),
+        environment=environment,
+        contract_version=contract_version,
+        assignment_ids=assignment_ids(attributes),
+        service_namespace=_text(attributes, contract.SERVICE_NAMESPACE),
+        has_weak_identity=not instance,
+    )
+
+
+def _check_environment(attributes: Attributes, environment: str) -> None:
+    named = _text(attributes, contract.ENVIRONMENT)
+    older = _text(attributes, contract.OLDER_ENVIRONMENT)
+    if named and older and named != older:
+        raise Refusal(
+            RejectReason.ENVIRONMENT_CONFLICT,
+            f"deployment.environment.name is {named[:48]!r} "
+            f"and deployment.environment is {older[:48]!r}",
+        )
+    found = named or older
+    if not found:
+        raise Refusal(
+            RejectReason.ENVIRONMENT_MISSING, "the Resource has no deployment.environment.name"
+        )
+    if found != environment:
+        raise Refusal(
+            RejectReason.ENVIRONMENT_MISMATCH,
+            f"the Resource is of environment {found[:48]!r} and the token of {environment!r}",
+        )
+
+
+def _text(attributes: Attributes, key: str) -> str:
+    value = attributes.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,126 @@
+"""OTLP's content as neutral values: what protobuf and JSON bodies both decode to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from control_plane.ingest.rejections import Rejected
+
+ATTRIBUTE_LIMIT = 64
+STRING_LIMIT = 4096
+# Three protobuf messages per level: 30 levels stay under the parser's own 100.
+NESTING_LIMIT = 30
+NO_RECORDED_VALUE = 1
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+UINT64_MAX = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """A map as an attribute's value; no contract attribute is one, so it is only looked through."""
+
+    items: tuple[tuple[str, "Value"], ...]
+
+
+# None is an AnyValue with nothing set, which SDKs send as `{}`.
+Value: TypeAlias = str | bool | int | float | bytes | tuple["Value", ...] | KeyValues | None
+
+Attributes: TypeAlias = Mapping[str, Value]
+
+EMPTY_BODIES: tuple[Value, ...] = (None, "", b"", (), KeyValues(()))
+
+
+class Temporality(IntEnum):
+    """Whether a point tells what came since the last one (delta) or since the start."""
+
+    UNSPECIFIED = 0
+    DELTA = 1
+    CUMULATIVE = 2
+
+
+class LogItem(NamedTuple):
+    """One log record. Times are nanoseconds since 1970 UTC, 0 when unset."""
+
+    time_ns: int
+    observed_time_ns: int
+    event_name: str
+    attributes: Attributes
+    has_body: bool
+
+
+class NumberPoint(NamedTuple):
+    """One point of a sum. `value` is None when neither the integer nor the double is set."""
+
+    metric: str
+    unit: str
+    start_ns: int
+    time_ns: int
+    value: int | float | None
+    temporality: Temporality
+    is_monotonic: bool
+    attributes: Attributes
+    has_no_value: bool
+
+
+class HistogramPoint(NamedTuple):
+    """One point of an explicit or exponential histogram: `events` values that add up to `total`."""
+
+    metric: str
+    unit: str
+    start_ns: int
+    time_ns: int
+    events: int
+    total: float | None
+    temporality: Temporality
+    is_exponential: bool
+    attributes: Attributes
+    has_no_value: bool
+
+
+class OtherPoint(NamedTuple):
+    """A point of a gauge or a summary, which the contract does not use."""
+
+    metric: str
+    instrument: str
+
+
+Point: TypeAlias = NumberPoint | HistogramPoint | OtherPoint
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLogs:
+    """The records of one scope; `skipped` counts those of a scope nobody asked for."""
+
+    name: str
+    version: str
+    items: tuple[LogItem | Rejected, ...]
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeMetrics:
+    """The points of one scope; `without_data` counts metrics that hold nothing at all."""
+
+    name: str
+    version: str
+    points: tuple[Point | Rejected, ...]
+    skipped: int = 0
+    without_data: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLogs:
+    """What one process logged."""
+
+    attributes: Attributes
+    scopes: tuple[ScopeLogs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceMetrics:
+    """What one process measured."""
+
+    attributes: Attributes
+    scopes: tuple[ScopeMetrics, ...]

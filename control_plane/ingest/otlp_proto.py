@@ -1,0 +1,244 @@
+"""OTLP protobuf bodies to neutral values, by the published message classes."""
+
+from collections.abc import Iterable, Sequence
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.logs.v1.logs_pb2 import ScopeLogs as WireScopeLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    ExponentialHistogramDataPoint,
+    HistogramDataPoint,
+    Metric,
+    NumberDataPoint,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics as WireScopeMetrics
+
+from control_plane.ingest.otlp import (
+    EMPTY_BODIES,
+    NESTING_LIMIT,
+    NO_RECORDED_VALUE,
+    STRING_LIMIT,
+    Attributes,
+    HistogramPoint,
+    KeyValues,
+    LogItem,
+    NumberPoint,
+    OtherPoint,
+    Point,
+    ResourceLogs,
+    ResourceMetrics,
+    ScopeLogs,
+    ScopeMetrics,
+    Temporality,
+    Value,
+)
+from control_plane.ingest.quota import Quota, check_attribute_count, check_no_repeat
+from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
+from control_plane.ingest.wire import BadBody, Limits
+
+Scopes = frozenset[str] | None
+
+
+def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[ResourceLogs, ...]:
+    """Decode an ExportLogsServiceRequest.
+
+    Records of scopes that are not `wanted` are only counted; None wants all. Raises BadBody for
+    bytes that are no such message, TooLarge for too many records.
+    """
+    request = ExportLogsServiceRequest()
+    _parse(request, body)
+    quota = Quota(limits.records)
+    return tuple(
+        ResourceLogs(
+            _resource(entry.resource.attributes),
+            tuple(_scope_logs(scope, quota, wanted=wanted) for scope in entry.scope_logs),
+        )
+        for entry in request.resource_logs
+    )
+
+
+def decode_metrics(
+    body: bytes, *, limits: Limits, wanted: Scopes = None
+) -> tuple[ResourceMetrics, ...]:
+    """Decode an ExportMetricsServiceRequest; scopes, limits and errors as for logs."""
+    request = ExportMetricsServiceRequest()
+    _parse(request, body)
+    quota = Quota(limits.records)
+    return tuple(
+        ResourceMetrics(
+            _resource(entry.resource.attributes),
+            tuple(_scope_metrics(scope, quota, wanted=wanted) for scope in entry.scope_metrics),
+        )
+        for entry in request.resource_metrics
+    )
+
+
+def _parse(request: ExportLogsServiceRequest | ExportMetricsServiceRequest, body: bytes) -> None:
+    try:
+        request.ParseFromString(body)
+    except DecodeError as broken:
+        name = request.DESCRIPTOR.name
+        raise BadBody(
+            f"the body of {len(body)} bytes is no protobuf {name}; check the exporter"
+        ) from broken
+
+
+def _scope_logs(scope: WireScopeLogs, quota: Quota, *, wanted: Scopes) -> ScopeLogs:
+    name, version = scope.scope.name, scope.scope.version
+    count = len(scope.log_records)
+    quota.take(count)
+    if wanted is not None and name not in wanted:
+        return ScopeLogs(name, version, (), skipped=count)
+    return ScopeLogs(name, version, tuple(map(_log_item, scope.log_records)))
+
+
+def _log_item(record: LogRecord) -> LogItem | Rejected:
+    try:
+        return LogItem(
+            record.time_unix_nano,
+            record.observed_time_unix_nano,
+            record.event_name,
+            _attributes(record.attributes),
+            record.HasField("body") and _value(record.body) not in EMPTY_BODIES,
+        )
+    except Refusal as refusal:
+        return refusal.rejected
+
+
+def _scope_metrics(scope: WireScopeMetrics, quota: Quota, *, wanted: Scopes) -> ScopeMetrics:
+    name, version = scope.scope.name, scope.scope.version
+    is_wanted = wanted is None or name in wanted
+    points: list[Point | Rejected] = []
+    skipped = without_data = 0
+    for metric in scope.metrics:
+        kind = metric.WhichOneof("data")
+        if kind is None:
+            without_data += 1
+            quota.take(1)
+            continue
+        count = len(getattr(metric, kind).data_points)
+        quota.take(count)
+        if is_wanted:
+            points.extend(_points(metric, kind))
+        else:
+            skipped += count
+    return ScopeMetrics(name, version, tuple(points), skipped, without_data)
+
+
+def _points(metric: Metric, kind: str) -> Iterable[Point | Rejected]:
+    match kind:
+        case "sum":
+            return _number_points(metric)
+        case "histogram":
+            return _histogram_points(metric, metric.histogram.data_points)
+        case "exponential_histogram":
+            return _histogram_points(metric, metric.exponential_histogram.data_points)
+        case _:
+            count = len(getattr(metric, kind).data_points)
+            return (OtherPoint(metric.name, kind) for _ in range(count))
+
+
+def _temporality(number: int) -> Temporality:
+    return Temporality(number) if 0 <= number <= Temporality.CUMULATIVE else Temporality.UNSPECIFIED
+
+
+def _number_points(metric: Metric) -> Iterable[NumberPoint | Rejected]:
+    temporality = _temporality(metric.sum.aggregation_temporality)
+    is_monotonic = metric.sum.is_monotonic
+    name, unit = metric.name, metric.unit
+    for point in metric.sum.data_points:
+        try:
+            yield NumberPoint(
+                name,
+                unit,
+                point.start_time_unix_nano,
+                point.time_unix_nano,
+                _number(point),
+                temporality,
+                is_monotonic,
+                _attributes(point.attributes),
+                bool(point.flags & NO_RECORDED_VALUE),
+            )
+        except Refusal as refusal:
+            yield refusal.rejected
+
+
+def _number(point: NumberDataPoint) -> int | float | None:
+    match point.WhichOneof("value"):
+        case "as_int":
+            return point.as_int
+        case "as_double":
+            return point.as_double
+        case _:
+            return None
+
+
+def _histogram_points(
+    metric: Metric, points: Iterable[HistogramDataPoint | ExponentialHistogramDataPoint]
+) -> Iterable[HistogramPoint | Rejected]:
+    is_exponential = metric.HasField("exponential_histogram")
+    holder = metric.exponential_histogram if is_exponential else metric.histogram
+    temporality = _temporality(holder.aggregation_temporality)
+    for point in points:
+        try:
+            yield HistogramPoint(
+                metric.name,
+                metric.unit,
+                point.start_time_unix_nano,
+                point.time_unix_nano,
+                point.count,
+                point.sum if point.HasField("sum") else None,
+                temporality,
+                is_exponential,
+                _attributes(point.attributes),
+                bool(point.flags & NO_RECORDED_VALUE),
+            )
+        except Refusal as refusal:
+            yield refusal.rejected
+
+
+def _resource(pairs: Sequence[KeyValue]) -> Attributes:
+    try:
+        return {pair.key: _value(pair.value) for pair in pairs}
+    except Refusal as refusal:
+        raise BadBody(f"a resource cannot be read: {refusal.rejected.detail}") from refusal
+
+
+def _attributes(pairs: Sequence[KeyValue]) -> Attributes:
+    count = len(pairs)
+    check_attribute_count(count)
+    attributes = {pair.key: _value(pair.value) for pair in pairs}
+    check_no_repeat(len(attributes), count)
+    return attributes
+
+
+def _value(value: AnyValue, depth: int = 0) -> Value:
+    match value.WhichOneof("value"):
+        case "string_value":
+            return value.string_value[:STRING_LIMIT]
+        case "int_value":
+            return value.int_value
+        case "double_value":
+            return value.double_value
+        case "bool_value":
+            return value.bool_value
+        case "bytes_value":
+            return value.bytes_value[:STRING_LIMIT]
+        case "array_value" | "kvlist_value" as kind:
+            return _nested(value, kind, depth + 1)
+        case _:
+            return None
+
+
+def _nested(value: AnyValue, kind: str, depth: int) -> Value:
+    if depth > NESTING_LIMIT:
+        raise Refusal(RejectReason.UNREADABLE, f"a value is nested over {NESTING_LIMIT} deep")
+    if kind == "array_value":
+        return tuple(_value(item, depth) for item in value.array_value.values)
+    pairs = value.kvlist_value.values
+    return KeyValues(tuple((pair.key, _value(pair.value, depth)) for pair in pairs))

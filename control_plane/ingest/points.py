@@ -1,0 +1,157 @@
+"""The native metrics: delta counters, and the duration histogram as volume."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from control_plane.ingest import contract, fields
+from control_plane.ingest.event_time import Clock, accepted_time
+from control_plane.ingest.exposure import Sifted, sift
+from control_plane.ingest.identity import point_identity
+from control_plane.ingest.otlp import HistogramPoint, NumberPoint, OtherPoint, Point, Temporality
+from control_plane.ingest.records import CounterPoint, DurationPoint, Origin
+from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
+from reducer.rollout.invariants import NEVER_ON_A_METRIC
+from reducer.vocabulary import Mode
+
+_SHARED = frozenset({contract.GUARD, contract.MODE})
+_ALLOWED = {metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()} | {
+    contract.DURATION_METRIC: _SHARED
+}
+_PREFIX = "agent.guard."
+
+
+class Arrival(NamedTuple):
+    """What all points of one scope share; `is_early` is of before contract 1."""
+
+    origin: Origin
+    now_ns: int
+    clock: Clock
+    is_early: bool
+
+
+class Taken(NamedTuple):
+    """An accepted point, and how many of its attributes the contract does not know."""
+
+    record: CounterPoint | DurationPoint
+    dropped: int
+
+
+def take_point(point: Point, arrival: Arrival) -> Taken | IgnoreReason:
+    """Turn a point into a record; raises Refusal for one that counts for nothing."""
+    if point.metric not in _ALLOWED:
+        return IgnoreReason.UNKNOWN_METRIC
+    match point:
+        case OtherPoint(metric, instrument):
+            raise _wrong_instrument(metric, instrument)
+        case NumberPoint():
+            if point.metric == contract.DURATION_METRIC:
+                raise _wrong_instrument(point.metric, "sum")
+            # some collectors write a zero as no value at all
+            is_empty = point.has_no_value or point.value is None
+            return IgnoreReason.NO_DATA if is_empty else _counter(point, arrival)
+        case HistogramPoint():
+            if point.metric != contract.DURATION_METRIC:
+                raise _wrong_instrument(point.metric, "histogram")
+            return IgnoreReason.NO_DATA if point.has_no_value else _duration(point, arrival)
+
+
+def _wrong_instrument(metric: str, instrument: str) -> Refusal:
+    wanted = "a histogram" if metric == contract.DURATION_METRIC else "a counter"
+    return Refusal(RejectReason.WRONG_INSTRUMENT, f"{metric} came as {instrument} and is {wanted}")
+
+
+def _counter(point: NumberPoint, arrival: Arrival) -> Taken:
+    if not point.is_monotonic:
+        raise Refusal(RejectReason.NOT_MONOTONIC, f"{point.metric} is not monotonic")
+    _check_delta(point.metric, point.temporality)
+    value = fields.whole(point.value)
+    if value is None or not 0 <= value <= contract.TOKEN_LIMIT:
+        raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} has the value {point.value}")
+    start_ns, time_ns = _interval(point, arrival)
+    sifted = sift(point.attributes, _ALLOWED[point.metric], forbidden=NEVER_ON_A_METRIC)
+    guard, mode = _guard_and_mode(sifted, arrival)
+    record = CounterPoint(
+        origin=arrival.origin,
+        metric=point.metric,
+        guard=guard,
+        mode=mode,
+        labels=_labels(sifted, contract.COUNTERS[point.metric]),
+        start_ns=start_ns,
+        time_ns=time_ns,
+        value=value,
+        identity=_identity(point, "sum", arrival.origin, value=value),
+        deny_listed=sifted.deny_listed,
+    )
+    return Taken(record, sifted.dropped)
+
+
+def _duration(point: HistogramPoint, arrival: Arrival) -> Taken:
+    _check_delta(point.metric, point.temporality)
+    if point.events > contract.TOKEN_LIMIT:
+        raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} counts {point.events}")
+    start_ns, time_ns = _interval(point, arrival)
+    sifted = sift(point.attributes, _SHARED, forbidden=NEVER_ON_A_METRIC)
+    guard, mode = _guard_and_mode(sifted, arrival)
+    instrument = "exponential_histogram" if point.is_exponential else "histogram"
+    # the sum tells apart two writers that share a name and counted alike
+    value = float(point.events) if point.total is None else point.total
+    record = DurationPoint(
+        origin=arrival.origin,
+        metric=point.metric,
+        guard=guard,
+        mode=mode,
+        start_ns=start_ns,
+        time_ns=time_ns,
+        count=point.events,
+        identity=_identity(point, f"{instrument} {point.events}", arrival.origin, value=value),
+        deny_listed=sifted.deny_listed,
+    )
+    return Taken(record, sifted.dropped)
+
+
+def _check_delta(metric: str, temporality: Temporality) -> None:
+    if temporality is Temporality.CUMULATIVE:
+        raise Refusal(
+            RejectReason.CUMULATIVE,
+            f"{metric} is cumulative; cumulative streams are not accepted yet",
+        )
+    if temporality is Temporality.UNSPECIFIED:
+        raise Refusal(RejectReason.UNSPECIFIED_TEMPORALITY, f"{metric} names no temporality")
+
+
+def _interval(point: NumberPoint | HistogramPoint, arrival: Arrival) -> tuple[int, int]:
+    time_ns = accepted_time(point.time_ns, now_ns=arrival.now_ns, clock=arrival.clock)
+    if point.start_ns > point.time_ns:
+        raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} starts after its time")
+    return (arrival.clock(point.start_ns) if point.start_ns else 0), time_ns
+
+
+def _guard_and_mode(sifted: Sifted, arrival: Arrival) -> tuple[str | None, Mode]:
+    guard = fields.name(sifted.known, contract.GUARD, contract.GUARD_NAME)
+    if not arrival.is_early:
+        fields.required(guard, contract.GUARD)
+    mode = fields.word(sifted.known, contract.MODE, contract.MODES)
+    return guard, fields.required(mode, contract.MODE)
+
+
+def _labels(
+    sifted: Sifted, closed_sets: Mapping[str, contract.Words]
+) -> tuple[tuple[str, str], ...]:
+    labels: list[tuple[str, str]] = []
+    for key in sorted(sifted.known.keys() & closed_sets.keys()):
+        found = fields.word(sifted.known, key, closed_sets[key])
+        if found is not None:
+            labels.append((key.removeprefix(_PREFIX), str(found)))
+    return tuple(labels)
+
+
+def _identity(
+    point: NumberPoint | HistogramPoint, instrument: str, origin: Origin, *, value: float
+) -> int:
+    return point_identity(
+        origin,
+        metric=(point.metric, instrument, point.unit),
+        attributes=point.attributes,
+        interval=(point.start_ns, point.time_ns),
+        value=value,
+    )

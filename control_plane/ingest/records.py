@@ -1,0 +1,179 @@
+"""What intake accepts: one frozen value per kind of record, its fields in the domain's words.
+
+Every `time_ns` is nanoseconds since 1970 UTC on the environment's clock. None means that the
+host did not report the field, which is not the same as zero.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from reducer.vocabulary import (
+    Decision,
+    DisruptionKind,
+    ExecutionStatus,
+    GuardPhase,
+    Mode,
+    Outcome,
+    ResetReason,
+    Route,
+    TerminalStatus,
+    ToolType,
+)
+
+
+class LoopType(StrEnum):
+    """What kind of loop a guard says it stopped."""
+
+    REPEATED_TOOL_EXECUTION_FAILURE = "repeated_tool_execution_failure"
+    GLOBAL_TOOL_CALL_DUPLICATE = "global_tool_call_duplicate"
+    INVALID_TOOL_PARAMS = "invalid_tool_params"
+    IDENTICAL_TOOL_CALL = "identical_tool_call"
+    SIDE_EFFECT_DUPLICATE = "side_effect_duplicate"
+    TOTAL_TOOL_CALLS = "total_tool_calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which process of which service, version and environment sent a record.
+
+    `assignment_ids` are those on the Resource. With `has_weak_identity` the process gave no
+    instance id and `instance_id` is a digest of its Resource.
+    """
+
+    service_name: str
+    service_version: str
+    instance_id: str
+    environment: str
+    contract_version: int
+    assignment_ids: tuple[str, ...]
+    service_namespace: str = ""
+    has_weak_identity: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptEvent:
+    """What every event of a prompt says.
+
+    `assignment_ids` are the record's own or, without any, the Resource's; none is verified yet.
+    `deny_listed` names attributes that must never be sent, `has_body` a body that is not empty:
+    both are violations (`sensitive_field`).
+    """
+
+    origin: Origin
+    time_ns: int
+    prompt_id: str
+    assignment_ids: tuple[str, ...]
+    deny_listed: tuple[str, ...] = ()
+    has_body: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStart(PromptEvent):
+    """A prompt began."""
+
+    route: Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptEnd(PromptEvent):
+    """A prompt ended. `transitions` is how many transition records it sent, over all guards."""
+
+    outcome: Outcome
+    duration_seconds: float | None
+    turns: int | None
+    tool_calls: int | None
+    transitions: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    calls_after_would_stop: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptDisruption(PromptEvent):
+    """After its end a prompt turned out not to have served its user."""
+
+    kind: DisruptionKind
+    offset_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition(PromptEvent):
+    """One decision of one guard about one settled batch."""
+
+    guard: str
+    sequence: int
+    ordinal: int | None
+    route: Route
+    mode: Mode
+    phase_from: GuardPhase | None
+    phase_to: GuardPhase | None
+    decision: Decision
+    reset_reason: ResetReason | None
+    failure_bucket: str | None
+    batch_bucket: str | None
+    batch_complete: bool | None
+    tool_type: ToolType | None
+    terminal_status: TerminalStatus | None
+    execution_status: ExecutionStatus | None
+    error_type: str | None
+    history_preserved: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopDetected(PromptEvent):
+    """A guard stopped a turn that was going round in circles."""
+
+    guard: str | None
+    loop_type: LoopType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagEvaluation:
+    """A host asked which mode a guard has; counted, and never evidence."""
+
+    origin: Origin
+    time_ns: int
+    guard: str
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterPoint:
+    """One delta of a counter: `value` more since `start_ns` (0 when unset).
+
+    `labels` are the contract's other attributes, sorted, without the prefix `agent.guard.`.
+    `guard` is None only for hosts of before contract 1, which did not always name it.
+    """
+
+    origin: Origin
+    metric: str
+    guard: str | None
+    mode: Mode
+    labels: tuple[tuple[str, str], ...]
+    start_ns: int
+    time_ns: int
+    value: int
+    identity: int
+    deny_listed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurationPoint:
+    """One delta of the duration histogram, as volume: how many prompts it holds."""
+
+    origin: Origin
+    metric: str
+    guard: str | None
+    mode: Mode
+    start_ns: int
+    time_ns: int
+    count: int
+    identity: int
+    deny_listed: tuple[str, ...] = ()
+
+
+LogRecord: TypeAlias = (
+    PromptStart | PromptEnd | PromptDisruption | Transition | LoopDetected | FlagEvaluation
+)
+MetricRecord: TypeAlias = CounterPoint | DurationPoint

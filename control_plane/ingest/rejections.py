@@ -1,0 +1,102 @@
+"""Why intake takes an item in or not: closed sets, each word with a sentence that helps."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RejectReason(StrEnum):
+    """Why a record or a metric point counts for nothing; `remedy` says what to do about it."""
+
+    ENVIRONMENT_MISSING = "environment_missing"
+    ENVIRONMENT_CONFLICT = "environment_conflict"
+    VERSION_MISSING = "version_missing"
+    ENVIRONMENT_MISMATCH = "environment_mismatch"
+    CONTRACT_UNKNOWN = "contract_unknown"
+    NO_TIME = "no_time"
+    LATE = "late"
+    FUTURE = "future"
+    BAD_ATTRIBUTE = "bad_attribute"
+    BAD_VALUE = "bad_value"
+    TOO_MANY_ATTRIBUTES = "too_many_attributes"
+    UNREADABLE = "unreadable"
+    WRONG_INSTRUMENT = "wrong_instrument"
+    CUMULATIVE = "cumulative"
+    UNSPECIFIED_TEMPORALITY = "unspecified_temporality"
+    NOT_MONOTONIC = "not_monotonic"
+    FORGED_ASSIGNMENT = "forged_assignment"
+    UNKNOWN_GUARD = "unknown_guard"
+
+    @property
+    def remedy(self) -> str:
+        """What the sender does so that the next one is accepted."""
+        return _REMEDIES[self]
+
+    @property
+    def is_quarantine(self) -> bool:
+        """Whether the item is counted as quarantined: its Resource does not say what it is of."""
+        return self in _QUARANTINE
+
+
+_QUARANTINE = frozenset(
+    {
+        RejectReason.ENVIRONMENT_MISSING,
+        RejectReason.ENVIRONMENT_CONFLICT,
+        RejectReason.VERSION_MISSING,
+    }
+)
+
+_REMEDIES = {
+    RejectReason.ENVIRONMENT_MISSING: "set the resource attribute deployment.environment.name",
+    RejectReason.ENVIRONMENT_CONFLICT: (
+        "set deployment.environment.name alone, or deployment.environment to the same value"
+    ),
+    RejectReason.VERSION_MISSING: "set the resource attribute service.version",
+    RejectReason.ENVIRONMENT_MISMATCH: (
+        "send with a token of that environment, or correct deployment.environment.name"
+    ),
+    RejectReason.CONTRACT_UNKNOWN: 'create the logger or meter "agent.guard" with version "1"',
+    RejectReason.NO_TIME: "set the record's timestamp",
+    RejectReason.LATE: "send within 48 hours of the event, and check the sender's clock",
+    RejectReason.FUTURE: "check the sender's clock",
+    RejectReason.BAD_ATTRIBUTE: "send the attribute as the telemetry contract describes it",
+    RejectReason.BAD_VALUE: "send a whole number that is not negative",
+    RejectReason.TOO_MANY_ATTRIBUTES: "send at most 64 attributes",
+    RejectReason.UNREADABLE: "encode it as OTLP describes",
+    RejectReason.WRONG_INSTRUMENT: "use the instrument that the telemetry contract names",
+    RejectReason.CUMULATIVE: "set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta",
+    RejectReason.UNSPECIFIED_TEMPORALITY: "set the aggregation temporality to delta",
+    RejectReason.NOT_MONOTONIC: "use a Counter",
+    RejectReason.FORGED_ASSIGNMENT: "send the assignment id as the assignments answer gave it",
+    RejectReason.UNKNOWN_GUARD: "register the guard, or correct agent.guard.name",
+}
+
+
+class IgnoreReason(StrEnum):
+    """Why an item is none of guardwave's business; it is counted and nobody is told off."""
+
+    OTHER_SCOPE = "other_scope"
+    UNKNOWN_EVENT = "unknown_event"
+    UNKNOWN_METRIC = "unknown_metric"
+    OTHER_FLAG = "other_flag"
+    NO_DATA = "no_data"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One item that counts for nothing: the reason, and which field, which value, what to do."""
+
+    reason: RejectReason
+    detail: str
+
+
+class Refusal(ValueError):
+    """Raised within a decoder to give up one item; the rest of the body goes on."""
+
+    def __init__(self, reason: RejectReason, fault: str) -> None:
+        super().__init__(fault)
+        self.rejected = reject(reason, fault)
+
+
+def reject(reason: RejectReason, fault: str) -> Rejected:
+    """Return the rejection whose detail is the fault followed by the reason's remedy."""
+    return Rejected(reason, f"{fault}; {reason.remedy}")

@@ -1,0 +1,156 @@
+"""What no record may show: one function per immediate invariant over one transition."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from reducer.vocabulary import (
+    Decision,
+    ExecutionStatus,
+    Invariant,
+    Mode,
+    ResetReason,
+    TerminalStatus,
+)
+
+LONGEST_STRING_BYTES = 128
+NEVER_ON_A_METRIC = frozenset(
+    {
+        "agent.guard.prompt.id",
+        "agent.guard.candidate.ordinal",
+        "agent.guard.error.type",
+    }
+)
+
+_DENIED_WORDS = frozenset(
+    {
+        *("argument", "arguments", "args", "result", "results", "errortext", "errormessage"),
+        *("stack", "stacktrace", "traceback", "path", "paths", "filepath", "privatekey"),
+        *("server", "servers", "user", "users", "username", "enduser"),
+    }
+)
+_DENIED_PAIRS = frozenset(
+    {("error", "text"), ("error", "message"), ("exception", "message"), ("private", "key")}
+)
+# Words that a denied one may stand beside without saying anything about a person or a machine.
+_HARMLESS_PAIRS = frozenset({("user", "agent")})
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionFacts:
+    """What one transition record says, as far as an invariant looks at it.
+
+    `assigned_mode` is the mode inside its verified assignment id, None without one. A status or
+    a completeness that the host did not report is None, which is never a violation by itself.
+    """
+
+    decision: Decision
+    mode: Mode
+    assigned_mode: Mode | None = None
+    reset_reason: ResetReason | None = None
+    terminal_status: str | None = None
+    execution_status: str | None = None
+    batch_complete: bool | None = None
+    deny_listed: tuple[str, ...] = ()
+    has_body: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether the decision counted the batch as a failure."""
+        return self.decision is not Decision.RESET
+
+
+def contract_violation(facts: TransitionFacts) -> bool:
+    """Whether the host reports a broken contract, or statuses that exclude each other.
+
+    A call that ended well cannot have an execution that failed or was cancelled.
+    """
+    impossible = facts.terminal_status == TerminalStatus.SUCCESS and facts.execution_status in {
+        ExecutionStatus.ERROR,
+        ExecutionStatus.CANCELLED,
+    }
+    return facts.reset_reason is ResetReason.CONTRACT_VIOLATION or impossible
+
+
+def cancelled_counted(facts: TransitionFacts) -> bool:
+    """Whether a cancelled call was counted as a failure."""
+    return facts.counts and facts.terminal_status == TerminalStatus.CANCELLED
+
+
+def ineligible_counted(facts: TransitionFacts) -> bool:
+    """Whether a call was counted whose execution is reported and did not fail."""
+    return facts.counts and facts.execution_status not in {None, ExecutionStatus.ERROR}
+
+
+def incomplete_batch_decision(facts: TransitionFacts) -> bool:
+    """Whether the guard decided on a batch that was not complete."""
+    return facts.counts and facts.batch_complete is False
+
+
+def mode_mismatch(facts: TransitionFacts) -> bool:
+    """Whether the guard ran in a higher mode than its owner was assigned."""
+    return facts.assigned_mode is not None and facts.mode.rank > facts.assigned_mode.rank
+
+
+def sensitive_field(facts: TransitionFacts) -> bool:
+    """Whether the record carries content: a body, or a field that must never be sent."""
+    return facts.has_body or bool(facts.deny_listed)
+
+
+_IMMEDIATE: tuple[tuple[Invariant, Callable[[TransitionFacts], bool]], ...] = (
+    (Invariant.CONTRACT_VIOLATION, contract_violation),
+    (Invariant.CANCELLED_COUNTED, cancelled_counted),
+    (Invariant.INELIGIBLE_COUNTED, ineligible_counted),
+    (Invariant.INCOMPLETE_BATCH_DECISION, incomplete_batch_decision),
+    (Invariant.MODE_MISMATCH, mode_mismatch),
+    (Invariant.SENSITIVE_FIELD, sensitive_field),
+)
+
+# The rest holds for every guard; these depend on how a guard counts.
+ONLY_IF_DECLARED = frozenset(
+    {
+        Invariant.CANCELLED_COUNTED,
+        Invariant.INELIGIBLE_COUNTED,
+        Invariant.INCOMPLETE_BATCH_DECISION,
+    }
+)
+
+
+def immediate_violations(
+    facts: TransitionFacts, *, declares: frozenset[Invariant]
+) -> tuple[Invariant, ...]:
+    """Return every immediate invariant that the record breaks.
+
+    `declares` is what the guard's catalogue entry declares, on top of what holds for all guards.
+    """
+    return tuple(
+        invariant
+        for invariant, is_broken in _IMMEDIATE
+        if (invariant not in ONLY_IF_DECLARED or invariant in declares) and is_broken(facts)
+    )
+
+
+@lru_cache(maxsize=4096)
+def is_deny_listed(key: str) -> bool:
+    """Whether an attribute key names content, a person or a machine; read word by word.
+
+    Denied are arguments, results, error text, stack, path, server, user and private key, in any
+    spelling of case and separators. Ask only about keys that no contract knows.
+    """
+    words = _WORD.findall(_CAMEL.sub("_", key).lower())
+    pairs = set(pairwise(words))
+    if pairs & _DENIED_PAIRS:
+        return True
+    harmless = {first for first, _ in pairs & _HARMLESS_PAIRS}
+    return any(word in _DENIED_WORDS and word not in harmless for word in words)
+
+
+def is_overlong(text: str) -> bool:
+    """Whether a string is too long to be a name or a word: over 128 bytes of UTF-8."""
+    return len(text) > LONGEST_STRING_BYTES or (
+        4 * len(text) > LONGEST_STRING_BYTES and len(text.encode()) > LONGEST_STRING_BYTES
+    )
