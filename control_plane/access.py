@@ -1,0 +1,144 @@
+"""Who may do what: bearer tokens, their roles and environments, and sign-in."""
+
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, replace
+
+from control_plane.context import Context
+from control_plane.errors import NotFound, RuleViolated
+from control_plane.state import Actor, ActorKind
+from control_plane.stores.credentials import Token, hash_secret
+from reducer.vocabulary import Role
+
+_SHAPE = re.compile(r"gw_([a-z0-9]{12})_([A-Za-z0-9_-]{43})")
+_ID_ALPHABET = "abcdefghijkmnopqrstuvwxyz23456789"
+
+# What each role may do besides its own: ingest and runtime are for machines and stand alone.
+_INCLUDES = {
+    Role.INGEST: {Role.INGEST},
+    Role.RUNTIME: {Role.RUNTIME},
+    Role.VIEWER: {Role.VIEWER},
+    Role.OPERATOR: {Role.OPERATOR, Role.VIEWER, Role.RUNTIME},
+    Role.ADMIN: {Role.ADMIN, Role.OPERATOR, Role.VIEWER, Role.RUNTIME},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A credential that was checked. `environment` is None for an admin: all environments."""
+
+    token_id: str
+    name: str
+    role: Role
+    environment: str | None
+    is_trusted: bool = False
+
+
+def actor_of(identity: Identity) -> Actor:
+    """Return the actor that the audit names for this identity."""
+    return Actor(f"{identity.name} ({identity.token_id})", ActorKind.PERSON)
+
+
+def may(identity: Identity, needed: Role, environment: str | None) -> bool:
+    """Whether the identity may do what needs this role, in this environment (None: in any)."""
+    if needed not in _INCLUDES[identity.role]:
+        return False
+    return identity.environment is None or environment in (None, identity.environment)
+
+
+def create_token(
+    context: Context,
+    *,
+    role: Role,
+    environment: str | None,
+    is_trusted: bool = False,
+    name: str = "",
+) -> str:
+    """Make a credential and return its text, the only time it can be seen.
+
+    Raises:
+        RuleViolated: a role other than admin names no environment, or trust is asked for a
+            role that sends no telemetry.
+    """
+    if role is not Role.ADMIN and environment is None:
+        raise RuleViolated(f"a token of role {role} is for one environment; name it")
+    if role is Role.ADMIN and environment is not None:
+        raise RuleViolated("an admin token is for all environments; leave the environment out")
+    if is_trusted and role is not Role.INGEST:
+        raise RuleViolated(f"only an ingest token can be trusted, not one of role {role}")
+    token_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(12))
+    secret = secrets.token_urlsafe(32)
+    context.credentials.save(
+        Token(
+            id=token_id,
+            name=name or f"{role} token",
+            role=role,
+            environment=environment,
+            is_trusted=is_trusted,
+            created_at=context.clock.now(),
+            secret_hash=hash_secret(secret),
+        )
+    )
+    return f"gw_{token_id}_{secret}"
+
+
+def revoke_token(context: Context, token_id: str) -> Token:
+    """Revoke a credential; every web worker refuses it within a second.
+
+    Raises:
+        NotFound: no token has this id.
+    """
+    token = context.credentials.token(token_id)
+    if token is None:
+        raise NotFound(f"there is no token {token_id!r}; list them with `guardwave token list`")
+    revoked = replace(token, is_revoked=True)
+    context.credentials.save(revoked)
+    return revoked
+
+
+def parse_token(text: str) -> tuple[str, str] | None:
+    """Return id and secret of a token's text, None when it does not have a token's shape."""
+    found = _SHAPE.fullmatch(text)
+    return None if found is None else (found[1], found[2])
+
+
+def matches(token: Token | None, secret: str) -> Identity | None:
+    """Return the identity when the secret is this token's and it is not revoked."""
+    if token is None or token.is_revoked:
+        return None
+    if not hmac.compare_digest(token.secret_hash, hash_secret(secret)):
+        return None
+    return _identity(token)
+
+
+def sign_in(context: Context, text: str) -> Identity | None:
+    """Return who a token's text belongs to, read from the store; None when it is not good."""
+    parts = parse_token(text.strip())
+    if parts is None:
+        return None
+    token_id, secret = parts
+    return matches(context.credentials.token(token_id), secret)
+
+
+def sign_in_with_code(context: Context, code: str) -> Identity | None:
+    """Return who a one-time code signs in, and use the code up; None when it is not good."""
+    token_id = context.credentials.take_code(code)
+    return None if token_id is None else identity_of(context, token_id)
+
+
+def make_sign_in_code(context: Context, token_id: str) -> str:
+    """Return a one-time code, good for 15 minutes, that signs in as this token."""
+    code = secrets.token_urlsafe(24)
+    context.credentials.save_code(code, token_id)
+    return code
+
+
+def identity_of(context: Context, token_id: str) -> Identity | None:
+    """Return the identity of a session's token; None when it was revoked or is gone."""
+    token = context.credentials.token(token_id)
+    return None if token is None or token.is_revoked else _identity(token)
+
+
+def _identity(token: Token) -> Identity:
+    return Identity(token.id, token.name, token.role, token.environment, token.is_trusted)

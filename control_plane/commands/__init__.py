@@ -1,0 +1,1 @@
+"""Use cases that write: load, decide by the pure rules, commit with an audit entry."""

@@ -1,0 +1,176 @@
+"""Setting a cohort's mode: lower at once, higher only as the promotion of that step."""
+
+from dataclasses import dataclass
+
+from control_plane.commands.changes import (
+    Change,
+    Decision,
+    Note,
+    Unchanged,
+    change,
+    check_reason,
+    close_wave,
+    load_rollout,
+    put_rollout,
+    shadow_wave,
+)
+from control_plane.commands.promotions import PromotionRequest, request_promotion
+from control_plane.commands.refusals import error_of, gate_required
+from control_plane.context import Context
+from control_plane.errors import InvalidField, NotFound, RuleViolated, WaveFrozenField
+from control_plane.etags import check_precondition, rollout_etag
+from control_plane.state import Action, Actor, Environment, Promotion
+from reducer.rollout.ladder import TREATED, Lowered, Refusal, Resumed, Rollout, apply
+from reducer.vocabulary import Cohort, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class CohortChange:
+    """What is asked for; None leaves a field as it is. The last two make it a promotion."""
+
+    mode: Mode | None = None
+    share_bps: int | None = None
+    gate_evaluation: int | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CohortAnswer:
+    """The rollout after the change (unchanged while a promotion is pending)."""
+
+    rollout: Rollout
+    changed: bool
+    promotion: Promotion | None = None
+
+
+def set_cohort_mode(
+    context: Context,
+    environment: str,
+    guard: str,
+    cohort: str,
+    *,
+    change: CohortChange,
+    actor: Actor,
+    reason: str,
+    if_match: str | None = None,
+    is_dry_run: bool = False,
+) -> CohortAnswer:
+    """Set one cohort's mode in one call.
+
+    Raises:
+        NotFound: unknown environment, rollout or cohort.
+        GateRequired: it would raise a mode or a share and names no gate evaluation.
+        StepSkipped, RuleViolated, WaveFrozenField: the ladder does not allow it.
+        PreconditionFailed, PreconditionRequired: see `If-Match`.
+    """
+    reason = check_reason(reason)
+    named = _cohort(cohort)
+    if (change.gate_evaluation is None) != (change.digest is None):
+        missing = "digest" if change.digest is None else "gate_evaluation"
+        raise InvalidField(
+            "a promotion names a gate evaluation and its digest; one is missing",
+            pointer=f"/{missing}",
+        )
+    if change.gate_evaluation is not None and change.digest is not None:
+        asked = _promotion(load_rollout(context, environment, guard), named, change)
+        rollout = load_rollout(context, environment, guard)
+        promotion = request_promotion(
+            context,
+            environment,
+            guard,
+            request=asked,
+            actor=actor,
+            reason=reason,
+            if_match=if_match,
+            is_dry_run=is_dry_run,
+        )
+        return CohortAnswer(rollout, changed=False, promotion=promotion)
+    return _lower(
+        context,
+        (environment, guard, named),
+        change,
+        note=(actor, reason),
+        if_match=if_match,
+        is_dry_run=is_dry_run,
+    )
+
+
+def _cohort(word: str) -> Cohort:
+    found = next((cohort for cohort in Cohort if cohort == word), None)
+    if found is None:
+        known = ", ".join(sorted(TREATED.values() | {Cohort.HOLDBACK, Cohort.CONTROL}))
+        raise NotFound(f"there is no cohort {word[:64]!r}; the cohorts are {known}")
+    return found
+
+
+def _promotion(rollout: Rollout, cohort: Cohort, change: CohortChange) -> PromotionRequest:
+    to = change.mode or rollout.phase
+    treated = TREATED.get(to)
+    if cohort is not treated:
+        raise RuleViolated(f"a promotion to {to} is asked for on cohort {treated}, not on {cohort}")
+    assert change.gate_evaluation is not None and change.digest is not None  # the caller checked
+    return PromotionRequest(
+        gate_evaluation=change.gate_evaluation,
+        digest=change.digest,
+        to=to,
+        share_bps=change.share_bps,
+    )
+
+
+def _lower(
+    context: Context,
+    where: tuple[str, str, Cohort],
+    asked: CohortChange,
+    *,
+    note: tuple[Actor, str],
+    if_match: str | None,
+    is_dry_run: bool,
+) -> CohortAnswer:
+    environment, guard, cohort = where
+    actor, reason = note
+
+    def decide(before: Environment) -> Decision[CohortAnswer]:
+        rollout = load_rollout(context, environment, guard)
+        etag = rollout_etag(rollout)
+        check_precondition(if_match, etag, is_required=False)
+        if asked.share_bps is not None:
+            _refuse_share(rollout, asked.share_bps)
+        if asked.mode is None:
+            return Unchanged(CohortAnswer(rollout, changed=False))
+        resumes = rollout.phase is Mode.OFF and asked.mode is Mode.SHADOW
+        if resumes:
+            check_precondition(if_match, etag, is_required=True)
+        event = Resumed() if resumes else Lowered(cohort, asked.mode)
+        after = apply(rollout, event)
+        if isinstance(after, Refusal):
+            raise error_of(after, rollout)
+        if after is rollout:
+            return Unchanged(CohortAnswer(rollout, changed=False))
+        opened = shadow_wave(context, after) if resumes else ()
+        writes = (put_rollout(after), *close_wave(context, rollout), *opened)
+        entry = Note(
+            actor,
+            Action.RESUMED if resumes else Action.MODE_LOWERED,
+            f"{guard}: {cohort} {rollout.phase} -> {asked.mode}",
+            reason,
+            generation_before=rollout.generation,
+            generation_after=after.generation,
+        )
+        return Change(before, writes, entry, CohortAnswer(after, changed=True))
+
+    return change(context, environment, decide, is_dry_run=is_dry_run)
+
+
+def _refuse_share(rollout: Rollout, share_bps: int) -> None:
+    """A share alone never changes by this call: larger needs a gate, the rest is frozen."""
+    if share_bps > rollout.treated_bps:
+        raise gate_required(
+            f"raising the share from {rollout.treated_bps} to {share_bps} basis points is a "
+            "promotion; name a gate evaluation with the verdict within, and its digest",
+            rollout,
+        )
+    if share_bps < rollout.treated_bps:
+        raise WaveFrozenField(
+            f"the share of the running wave is {rollout.treated_bps} basis points and frozen; "
+            "lower the cohort's mode, or roll back"
+        )

@@ -1,0 +1,205 @@
+"""Creating environments and rollouts, and stating facts of owners."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+
+from control_plane.commands.changes import (
+    Change,
+    Decision,
+    Note,
+    Unchanged,
+    change,
+    check_reason,
+    commit,
+    put_rollout,
+    shadow_wave,
+)
+from control_plane.context import Context
+from control_plane.errors import InvalidField, RuleViolated, StateConflict
+from control_plane.state import Action, Actor, Environment
+from control_plane.stores.owners import StatedFacts
+from reducer.rollout.ladder import EvidenceSource, Rollout
+from reducer.rollout.pseudonym import pseudonym_of
+
+_ENVIRONMENT = re.compile(r"[a-z0-9-]{1,48}")
+_GUARD = re.compile(r"[a-z0-9_]{1,48}")
+_KEY_BYTES = 32
+_SALT_BYTES = 16
+MAX_OWNERS_AT_ONCE = 1000
+MAX_PINS = 16
+
+
+def check_environment_name(name: str) -> str:
+    """Return the name.
+
+    Raises:
+        InvalidField: it does not have an environment name's form.
+    """
+    if _ENVIRONMENT.fullmatch(name) is None:
+        raise InvalidField(
+            f"an environment is named by 1 to 48 of a-z, 0-9 and '-', not {name[:64]!r}",
+            pointer="/environment",
+        )
+    return name
+
+
+def check_guard_name(name: str) -> str:
+    """Return the name.
+
+    Raises:
+        InvalidField: it does not have a guard name's form.
+    """
+    if _GUARD.fullmatch(name) is None:
+        raise InvalidField(
+            f"a guard is named by 1 to 48 of a-z, 0-9 and '_', not {name[:64]!r}", pointer="/guard"
+        )
+    return name
+
+
+def check_version_pin(pin: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the pinned versions, sorted and without repeats.
+
+    Raises:
+        InvalidField: there is none, there are too many, or one is blank or too long.
+    """
+    if not 1 <= len(pin) <= MAX_PINS:
+        raise InvalidField(
+            f"version_pin names 1 to {MAX_PINS} service.version values, not {len(pin)}",
+            pointer="/version_pin",
+        )
+    for at, version in enumerate(pin):
+        if not 1 <= len(version) <= 64 or not version.isprintable() or version != version.strip():
+            raise InvalidField(
+                f"a service.version has 1 to 64 printable characters, not {version[:80]!r}",
+                pointer=f"/version_pin/{at}",
+            )
+    return tuple(sorted(set(pin)))
+
+
+def create_environment(
+    context: Context, name: str, *, requires: tuple[str, ...] | None, actor: Actor, reason: str
+) -> tuple[Environment, bool]:
+    """Create an environment with keys of its own; answer it and whether it is new.
+
+    `requires` adds to what the policy requires. Creating one that exists with the same
+    requirements changes nothing.
+    """
+    check_environment_name(name)
+    reason = check_reason(reason)
+    for required in requires or ():
+        check_environment_name(required)
+    while True:
+        found = context.environments.load(name)
+        if found is not None:
+            if requires is not None and tuple(sorted(requires)) != found.requires:
+                raise StateConflict(
+                    f"environment {name} exists and requires {list(found.requires)}; what it "
+                    "requires is set once, when it is created"
+                )
+            return found, False
+        created = Environment(
+            name=name,
+            pseudonym_key=context.randomness(_KEY_BYTES).hex(),
+            tag_key=context.randomness(_KEY_BYTES).hex(),
+            requires=tuple(sorted(requires or ())),
+        )
+        note = Note(actor, Action.ENVIRONMENT_CREATED, name, reason)
+        if commit(context, None, Change(created, (), note, None)):
+            stored = context.environments.load(name)
+            assert stored is not None  # it was committed just now, and nothing deletes one
+            return stored, True
+
+
+def create_rollout(
+    context: Context,
+    environment: str,
+    guard: str,
+    *,
+    version_pin: tuple[str, ...],
+    actor: Actor,
+    reason: str,
+    evidence_source: EvidenceSource = EvidenceSource.EVENTS,
+) -> tuple[Rollout, bool]:
+    """Create a rollout in shadow, its shadow wave open; answer it and whether it is new.
+
+    Raises:
+        StateConflict: the rollout exists with another pin; a new wave changes a pin.
+    """
+    check_guard_name(guard)
+    reason = check_reason(reason)
+    pin = check_version_pin(version_pin)
+
+    def decide(before: Environment) -> Decision[tuple[Rollout, bool]]:
+        held = context.environments.rollout(environment, guard)
+        if held is not None:
+            if held.version_pin != pin or held.evidence_source is not evidence_source:
+                raise StateConflict(
+                    f"the rollout exists with version_pin {list(held.version_pin)}; start a wave "
+                    "with POST .../waves to change it"
+                )
+            return Unchanged((held, False))
+        created = Rollout(
+            environment=environment,
+            guard=guard,
+            version_pin=pin,
+            salt=context.randomness(_SALT_BYTES).hex(),
+            evidence_source=evidence_source,
+            ceiling_bps=context.policies.of(environment).ceiling_bps,
+        )
+        note = Note(
+            actor, Action.ROLLOUT_CREATED, guard, reason, generation_after=created.generation
+        )
+        after = replace(before, guards=tuple(sorted((*before.guards, guard))))
+        writes = (put_rollout(created), *shadow_wave(context, created))
+        return Change(after, writes, note, (created, True))
+
+    return change(context, environment, decide)
+
+
+def state_owner_facts(
+    context: Context,
+    environment: str,
+    facts: Mapping[str, StatedFacts],
+    *,
+    actor: Actor,
+    reason: str = "",
+) -> int:
+    """State facts of up to 1,000 owners, by owner id; answer how many changed.
+
+    Owner ids are turned into pseudonyms here and forgotten. The audit names how many owners and,
+    for a single one, its pseudonym.
+
+    Raises:
+        InvalidField: an owner id is empty, too long or not printable; names its place only.
+        RuleViolated: more than 1,000 owners at once.
+    """
+    if len(facts) > MAX_OWNERS_AT_ONCE:
+        raise RuleViolated(f"{len(facts)} owners in one request; send at most {MAX_OWNERS_AT_ONCE}")
+
+    def decide(before: Environment) -> Decision[int]:
+        by_pseudonym = _pseudonymous(before, facts)
+        changed = context.owners.state(environment, by_pseudonym)
+        if changed == 0:
+            return Unchanged(0)
+        names = sorted(by_pseudonym)
+        digest = sha256("".join(names).encode()).hexdigest()[:16]
+        target = names[0] if len(names) == 1 else f"{len(names)} owners, digest {digest}"
+        note = Note(actor, Action.OWNER_FACTS_STATED, target, reason)
+        return Change(before, (), note, changed)
+
+    return change(context, environment, decide)
+
+
+def _pseudonymous(
+    environment: Environment, facts: Mapping[str, StatedFacts]
+) -> dict[str, StatedFacts]:
+    key = bytes.fromhex(environment.pseudonym_key)
+    found: dict[str, StatedFacts] = {}
+    for at, (owner, stated) in enumerate(facts.items()):
+        try:
+            found[pseudonym_of(key, owner)] = stated
+        except ValueError as error:
+            raise InvalidField(str(error), pointer=f"/owners/{at}/owner") from None
+    return found

@@ -1,0 +1,109 @@
+"""Restarting a phase's wave: the same phase and shares, perhaps another version pin."""
+
+from control_plane.commands.changes import (
+    Change,
+    Decision,
+    Note,
+    change,
+    check_reason,
+    close_wave,
+    load_rollout,
+    put_rollout,
+    put_wave,
+)
+from control_plane.commands.environments import check_version_pin
+from control_plane.commands.refusals import error_of
+from control_plane.commands.rosters import frozen_wave
+from control_plane.context import Context
+from control_plane.errors import InvalidField, Latched
+from control_plane.etags import check_precondition, rollout_etag
+from control_plane.state import Action, Actor, Environment
+from reducer.rollout.draw import BPS
+from reducer.rollout.ladder import Refusal, Rollout, Wave, WaveStarted, apply
+from reducer.vocabulary import Mode
+
+MAX_LOOKS = 8
+MAX_DAYS = 90
+
+
+def start_wave(
+    context: Context,
+    environment: str,
+    guard: str,
+    *,
+    version_pin: tuple[str, ...] | None,
+    looks: tuple[int, ...] | None,
+    actor: Actor,
+    reason: str,
+    if_match: str | None,
+) -> tuple[Rollout, Wave]:
+    """Start the phase's wave again with a new roster; the dwell starts from zero.
+
+    Raises:
+        PreconditionRequired, PreconditionFailed: see `If-Match`, which this write needs.
+        InvalidField: a look is before the policy's dwell, or they do not rise.
+        Latched: the environment is latched and the phase is above shadow.
+        StepSkipped: the rollout is off.
+    """
+    reason = check_reason(reason)
+    pin = None if version_pin is None else check_version_pin(version_pin)
+    declared = _check_looks(looks, context.policies.of(environment).dwell_days)
+
+    def decide(before: Environment) -> Decision[tuple[Rollout, Wave]]:
+        rollout = load_rollout(context, environment, guard)
+        check_precondition(if_match, rollout_etag(rollout), is_required=True)
+        if before.latch is not None and rollout.phase.rank > Mode.SHADOW.rank:
+            raise Latched(f"{environment} is latched; acknowledge its rollback first")
+        draft = Wave(
+            number=rollout.last_wave + 1,
+            phase=rollout.phase,
+            version_pin=pin or rollout.version_pin,
+            looks=declared,
+            opened_at=context.clock.now(),
+            treated_bps=_share(context, rollout),
+        )
+        wave, roster = frozen_wave(context, rollout, draft)
+        after = apply(rollout, WaveStarted(wave))
+        if isinstance(after, Refusal):
+            raise error_of(after, rollout)
+        writes = (
+            put_rollout(after),
+            *close_wave(context, rollout),
+            *put_wave(environment, guard, wave, roster),
+        )
+        note = Note(
+            actor,
+            Action.WAVE_STARTED,
+            f"{guard}: wave {wave.number}",
+            reason,
+            generation_before=rollout.generation,
+            generation_after=after.generation,
+        )
+        return Change(before, writes, note, (after, wave))
+
+    return change(context, environment, decide)
+
+
+def _share(context: Context, rollout: Rollout) -> int:
+    """Return the phase's share. After a lowering to warn, the policy's holdback is drawn anew."""
+    if rollout.phase is Mode.WARN and rollout.wave == 0:
+        return BPS - context.policies.of(rollout.environment).holdback_bps
+    return rollout.treated_bps
+
+
+def _check_looks(looks: tuple[int, ...] | None, dwell_days: int) -> tuple[int, ...]:
+    if looks is None:
+        return (dwell_days,)
+    rises = all(before < after for before, after in zip(looks, looks[1:], strict=False))
+    if (
+        not 1 <= len(looks) <= MAX_LOOKS
+        or not rises
+        or looks[0] < dwell_days
+        or looks[-1] > MAX_DAYS
+    ):
+        raise InvalidField(
+            f"looks are 1 to {MAX_LOOKS} rising numbers of complete days from {dwell_days} to "
+            f"{MAX_DAYS}, not {list(looks)}",
+            pointer="/looks",
+        )
+    return looks

@@ -1,0 +1,214 @@
+"""What the control plane remembers of an environment besides its rollouts, as frozen values."""
+
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from hashlib import sha256
+
+from reducer.vocabulary import Gate, Invariant, Mode
+
+
+class ActorKind(StrEnum):
+    """What kind of actor stands behind a change."""
+
+    PERSON = "person"
+    SYSTEM = "system"
+    BOOTSTRAP = "demo bootstrap"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who changed something: the credential's id and name, never a user's personal data."""
+
+    id: str
+    kind: ActorKind
+    request_id: str | None = None
+
+
+SYSTEM = Actor("guardwave", ActorKind.SYSTEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Latch:
+    """Holds an environment in shadow after an automatic rollback until a person acknowledges."""
+
+    rollback: int
+    reason: str
+    at: datetime
+    newest_violation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One environment: its keys, latch, and where its audit chain ends.
+
+    `pseudonym_key` and `tag_key` are hexadecimal and never leave the control plane. `revision`
+    moves with every write, `head` is the hash of the last audit entry ("" before the first).
+    """
+
+    name: str
+    pseudonym_key: str
+    tag_key: str
+    requires: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    latch: Latch | None = None
+    sequence: int = 0
+    head: str = ""
+    revision: int = 0
+    violations: int = 0
+    rollbacks: int = 0
+
+
+class Action(StrEnum):
+    """What an audit entry says happened."""
+
+    ENVIRONMENT_CREATED = "environment created"
+    ROLLOUT_CREATED = "rollout created"
+    MODE_LOWERED = "mode lowered"
+    RESUMED = "rollout resumed"
+    PROMOTED = "promoted"
+    WAVE_STARTED = "wave started"
+    ROLLED_BACK = "rolled back"
+    LATCHED = "latched"
+    VIOLATION_RECORDED = "violation recorded"
+    ACKNOWLEDGED = "latch acknowledged"
+    OWNER_FACTS_STATED = "owner facts stated"
+    HISTORY_IMPORTED = "history imported"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One link of an environment's audit chain; `hash` covers all other fields."""
+
+    sequence: int
+    at: datetime
+    actor: Actor
+    action: Action
+    target: str
+    reason: str
+    generation_before: int | None = None
+    generation_after: int | None = None
+    gate_evaluation: int | None = None
+    request_id: str | None = None
+    previous: str = ""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256, hexadecimal, of the entry's canonical JSON, which names the previous hash."""
+        return sha256(self.canonical().encode()).hexdigest()
+
+    def canonical(self) -> str:
+        """Return the entry as JSON with sorted keys and no white space: what is hashed and stored."""
+        fields = {
+            "sequence": self.sequence,
+            "at": self.at.isoformat(),
+            "actor": self.actor.id,
+            "actor_kind": str(self.actor.kind),
+            "action": str(self.action),
+            "target": self.target,
+            "reason": self.reason,
+            "generation_before": self.generation_before,
+            "generation_after": self.generation_after,
+            "gate_evaluation": self.gate_evaluation,
+            "request_id": self.request_id,
+            "previous": self.previous,
+        }
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """What a rollback did to one rollout: the mode before and after, and its generation after."""
+
+    guard: str
+    before: Mode
+    after: Mode
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """One rollback. `is_verified` says that the store, read again, shows no mode above shadow."""
+
+    id: int
+    at: datetime
+    actor: Actor
+    reason: str
+    changed: bool
+    lowerings: tuple[Lowering, ...]
+    violation: int | None = None
+    is_verified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One violated invariant, by the identity of the record that showed it."""
+
+    id: int
+    identity: str
+    invariant: Invariant
+    guard: str
+    mode: Mode
+    generation: int
+    at: datetime
+
+
+class PromotionStatus(StrEnum):
+    """Where a promotion stands. No timer turns pending into done: the worker decides once."""
+
+    PENDING = "pending"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """One step up, asked for by a person and carried out, or refused, by the worker."""
+
+    id: int
+    guard: str
+    gate_evaluation: int
+    digest: str
+    to: Mode
+    share_bps: int | None
+    reason: str
+    actor: Actor
+    requested_at: datetime
+    status: PromotionStatus = PromotionStatus.PENDING
+    refusal: str | None = None
+    wave: int | None = None
+    decided_at: datetime | None = None
+
+
+class EvaluationStatus(StrEnum):
+    """Where a gate evaluation stands; done is for ever."""
+
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One numbered gate evaluation. `result` is the report's JSON text, `digest` covers it.
+
+    `generation` is the rollout's when the evaluation was made; `started_by_cohort` holds the
+    prompts it rests on, so that a later revision of its days can be noticed.
+    """
+
+    id: int
+    guard: str
+    gate: Gate
+    requested_at: datetime
+    actor: Actor
+    status: EvaluationStatus = EvaluationStatus.PENDING
+    evaluated_at: datetime | None = None
+    generation: int | None = None
+    wave: int | None = None
+    verdict: str | None = None
+    sentence: str | None = None
+    digest: str | None = None
+    result: str | None = None
+    started_by_cohort: tuple[tuple[str, int], ...] = ()
+    days_used: tuple[date, ...] = ()

@@ -1,0 +1,42 @@
+"""Cells: what owner-days of one kind have in common, interned to small integers by the store."""
+
+import json
+from dataclasses import dataclass
+
+from reducer.vocabulary import Cohort, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A guard, the version that reported, and the wave, cohort and mode of the assignment id.
+
+    `cohort` and `mode` are None for volume that no assignment id vouches for.
+    """
+
+    guard: str
+    version: str
+    wave: int = 0
+    cohort: Cohort | None = None
+    mode: Mode | None = None
+
+    @property
+    def name(self) -> str:
+        """The cell as the store's key for interning: a JSON array."""
+        fields = [self.guard, self.version, self.wave, self.cohort, self.mode]
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def named(cls, name: str) -> "Cell":
+        """Return the cell of a stored name.
+
+        Raises:
+            ValueError: the name is not one that `name` made.
+        """
+        guard, version, wave, cohort, mode = json.loads(name)
+        return cls(
+            guard,
+            version,
+            wave,
+            None if cohort is None else Cohort(cohort),
+            None if mode is None else Mode(mode),
+        )

@@ -1,0 +1,84 @@
+"""Tokens, hashed at rest, and one-time sign-in codes."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from redis import Redis
+
+from control_plane.stores.codec import decode, encode
+from control_plane.stores.connection import unavailable
+from control_plane.stores.keys import SESSION_KEY, TOKENS, TOKENS_REVISION, sign_in_code
+from reducer.vocabulary import Role
+
+CODE_TTL_S = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A credential. `secret_hash` is the SHA-256 of 256 random bits, so no slow hash is needed."""
+
+    id: str
+    name: str
+    role: Role
+    environment: str | None
+    is_trusted: bool
+    created_at: datetime
+    secret_hash: str
+    is_revoked: bool = False
+
+
+def hash_secret(secret: str) -> str:
+    """Return what is stored of a secret: its SHA-256, hexadecimal."""
+    return sha256(secret.encode()).hexdigest()
+
+
+class CredentialStore:
+    """All tokens. Every change moves one revision that the web workers poll."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    @unavailable()
+    def save(self, token: Token) -> None:
+        """Keep a token, new or changed."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hset(TOKENS, token.id, encode(token))
+        pipe.incr(TOKENS_REVISION)
+        pipe.execute()
+
+    @unavailable()
+    def token(self, token_id: str) -> Token | None:
+        """Return one token, None when there is none of this id."""
+        stored = self._redis.hget(TOKENS, token_id)
+        return None if stored is None else decode(Token, stored)
+
+    @unavailable()
+    def tokens(self) -> tuple[Token, ...]:
+        """Return all tokens, revoked ones too, oldest first."""
+        found = (decode(Token, stored) for stored in self._redis.hvals(TOKENS))
+        return tuple(sorted(found, key=_age))
+
+    @unavailable()
+    def save_code(self, code: str, token_id: str) -> None:
+        """Keep a one-time sign-in code for 15 minutes."""
+        self._redis.set(sign_in_code(hash_secret(code)), token_id, ex=CODE_TTL_S)
+
+    @unavailable()
+    def take_code(self, code: str) -> str | None:
+        """Return the token id of a code and forget the code; None when it was used or is old."""
+        stored = self._redis.getdel(sign_in_code(hash_secret(code)))
+        return None if stored is None else stored.decode()
+
+    @unavailable()
+    def session_key(self) -> bytes:
+        """Return the key that signs session cookies, made once and shared by all web workers."""
+        self._redis.set(SESSION_KEY, secrets.token_hex(32), nx=True)
+        held = self._redis.get(SESSION_KEY)
+        assert held is not None  # it was set above unless it was there
+        return bytes(held)
+
+
+def _age(token: Token) -> tuple[datetime, str]:
+    return token.created_at, token.id

@@ -1,0 +1,94 @@
+"""Gate evaluations and promotions: numbered, and final once decided."""
+
+from redis import Redis
+
+from control_plane.state import Evaluation, EvaluationStatus, Promotion
+from control_plane.stores.codec import decode, encode
+from control_plane.stores.connection import unavailable
+from control_plane.stores.keys import EnvironmentKeys
+
+_NEWEST = 50
+
+
+class GateStore:
+    """Evaluations and promotions of all environments."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    @unavailable()
+    def next_evaluation(self, environment: str, guard: str) -> int:
+        """Return a new number for an evaluation."""
+        return int(self._redis.incr(EnvironmentKeys(environment).evaluation_count(guard)))
+
+    @unavailable()
+    def request_evaluation(self, environment: str, evaluation: Evaluation) -> None:
+        """Keep a pending evaluation."""
+        key = EnvironmentKeys(environment).evaluation(evaluation.guard, evaluation.id)
+        self._redis.hset(key, "pending", encode(evaluation))
+
+    @unavailable()
+    def finish_evaluation(self, environment: str, evaluation: Evaluation, *, fence: int) -> bool:
+        """Store the result for ever; False when it was done before or the lease was lost."""
+        keys = EnvironmentKeys(environment)
+        names = (keys.evaluation(evaluation.guard, evaluation.id), keys.lease)
+        return bool(self._redis.fcall("gw_finish", 2, *names, fence, encode(evaluation)))
+
+    @unavailable()
+    def evaluation(self, environment: str, guard: str, number: int) -> Evaluation | None:
+        """Return one evaluation, None when its number was never given."""
+        key = EnvironmentKeys(environment).evaluation(guard, number)
+        done, pending = self._redis.hmget(key, ["done", "pending"])
+        stored = done if done is not None else pending
+        return None if stored is None else decode(Evaluation, stored)
+
+    def evaluations(
+        self, environment: str, guard: str, *, before: int | None = None, at_most: int = _NEWEST
+    ) -> tuple[Evaluation, ...]:
+        """Return evaluations with a number below `before`, newest first."""
+        newest = self.evaluation_count(environment, guard) if before is None else before - 1
+        numbers = range(newest, max(0, newest - at_most), -1)
+        found = (self.evaluation(environment, guard, number) for number in numbers)
+        return tuple(each for each in found if each is not None)
+
+    def newest_done(self, environment: str, guard: str) -> Evaluation | None:
+        """Return the newest evaluation that is done, looking at the last fifty."""
+        for evaluation in self.evaluations(environment, guard):
+            if evaluation.status is EvaluationStatus.DONE:
+                return evaluation
+        return None
+
+    @unavailable()
+    def evaluation_count(self, environment: str, guard: str) -> int:
+        """Return the highest number given to an evaluation so far."""
+        return int(self._redis.get(EnvironmentKeys(environment).evaluation_count(guard)) or 0)
+
+    @unavailable()
+    def next_promotion(self, environment: str, guard: str) -> int:
+        """Return a new number for a promotion."""
+        return int(self._redis.incr(EnvironmentKeys(environment).promotion_count(guard)))
+
+    @unavailable()
+    def save_promotion(self, environment: str, promotion: Promotion) -> None:
+        """Keep a promotion that waits for the worker, or one that was refused."""
+        key = EnvironmentKeys(environment).promotion(promotion.guard, promotion.id)
+        self._redis.set(key, encode(promotion))
+
+    @unavailable()
+    def promotion(self, environment: str, guard: str, number: int) -> Promotion | None:
+        """Return one promotion, None when its number was never given."""
+        stored = self._redis.get(EnvironmentKeys(environment).promotion(guard, number))
+        return None if stored is None else decode(Promotion, stored)
+
+    def promotions(
+        self, environment: str, guard: str, *, before: int | None = None, at_most: int = _NEWEST
+    ) -> tuple[Promotion, ...]:
+        """Return promotions with a number below `before`, newest first."""
+        newest = self._promotion_count(environment, guard) if before is None else before - 1
+        numbers = range(newest, max(0, newest - at_most), -1)
+        found = (self.promotion(environment, guard, number) for number in numbers)
+        return tuple(each for each in found if each is not None)
+
+    @unavailable()
+    def _promotion_count(self, environment: str, guard: str) -> int:
+        return int(self._redis.get(EnvironmentKeys(environment).promotion_count(guard)) or 0)

@@ -1,0 +1,164 @@
+"""Every key of the store, made here and nowhere else.
+
+All control-plane keys of an environment share the slot `{environment}`; all evidence of an owner
+shares `{environment:shard}`, so that one atomic function call may touch them on a cluster.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+
+ENVIRONMENTS = "{guardwave}:environments"
+TOKENS = "{guardwave}:tokens"
+TOKENS_REVISION = "{guardwave}:tokens:revision"
+STORE_ID = "{guardwave}:store"
+SESSION_KEY = "{guardwave}:session-key"
+SHARD = 0
+
+
+def sign_in_code(digest: str) -> str:
+    """A one-time sign-in link, by the digest of its code."""
+    return f"{{guardwave}}:code:{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentKeys:
+    """Control-plane keys of one environment."""
+
+    environment: str
+
+    @property
+    def state(self) -> str:
+        """HASH: name, requires, keys, latch, head of the audit chain, revision, guards."""
+        return f"env:{{{self.environment}}}"
+
+    @property
+    def audit(self) -> str:
+        """STREAM of audit entries, hash-chained."""
+        return f"audit:{{{self.environment}}}"
+
+    @property
+    def violations(self) -> str:
+        """HASH record identity -> violation."""
+        return f"vi:{{{self.environment}}}"
+
+    @property
+    def rollbacks(self) -> str:
+        """HASH id -> rollback record."""
+        return f"rb:{{{self.environment}}}"
+
+    @property
+    def jobs(self) -> str:
+        """LIST of jobs that wait for the worker."""
+        return f"jobs:{{{self.environment}}}"
+
+    @property
+    def taken_jobs(self) -> str:
+        """LIST of jobs that the lease's holder works on."""
+        return f"jobs:{{{self.environment}}}:taken"
+
+    @property
+    def lease(self) -> str:
+        """STRING: which worker holds the environment's jobs."""
+        return f"lease:{{{self.environment}}}"
+
+    @property
+    def heartbeats(self) -> str:
+        """ZSET of wall-clock minutes in which intake was up."""
+        return f"hb:{{{self.environment}}}"
+
+    def rollout(self, guard: str) -> str:
+        """STRING: the rollout of a guard."""
+        return f"ro:{{{self.environment}}}:{guard}"
+
+    def wave(self, guard: str, number: int) -> str:
+        """STRING: one wave."""
+        return f"wave:{{{self.environment}}}:{guard}:{number}"
+
+    def roster(self, guard: str, number: int) -> str:
+        """STRING: packed pseudonyms in draw order."""
+        return f"roster:{{{self.environment}}}:{guard}:{number}"
+
+    def evaluation(self, guard: str, number: int) -> str:
+        """HASH: request, status and immutable result of a gate evaluation."""
+        return f"ge:{{{self.environment}}}:{guard}:{number}"
+
+    def evaluation_count(self, guard: str) -> str:
+        """Counter of gate evaluations: their numbers."""
+        return f"ge:{{{self.environment}}}:{guard}"
+
+    def promotion(self, guard: str, number: int) -> str:
+        """STRING: one promotion."""
+        return f"pr:{{{self.environment}}}:{guard}:{number}"
+
+    def promotion_count(self, guard: str) -> str:
+        """Counter of promotions: their numbers."""
+        return f"pr:{{{self.environment}}}:{guard}"
+
+    def idempotency(self, digest: str) -> str:
+        """HASH: the stored answer of one Idempotency-Key."""
+        return f"idem:{{{self.environment}}}:{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceKeys:
+    """Evidence keys of one shard of an environment."""
+
+    environment: str
+    shard: int = SHARD
+
+    @property
+    def slot(self) -> str:
+        """The hash tag that all keys of the shard share, braces included."""
+        return f"{{{self.environment}:{self.shard}}}"
+
+    @property
+    def cells(self) -> str:
+        """HASH cell name -> small integer, with its counter in the field `#`."""
+        return f"cells:{self.slot}"
+
+    @property
+    def facts(self) -> str:
+        """HASH pseudonym -> facts that a person or an import stated."""
+        return f"of:{self.slot}"
+
+    @property
+    def sightings(self) -> str:
+        """HASH pseudonym -> versions, producers and days learned from accepted records."""
+        return f"ow:{self.slot}"
+
+    @property
+    def owner_changes(self) -> str:
+        """ZSET pseudonym -> number of the last change of its facts or sightings."""
+        return f"oc:{self.slot}"
+
+    @property
+    def owner_change_count(self) -> str:
+        """Counter behind `owner_changes`."""
+        return f"on:{self.slot}"
+
+    @property
+    def due(self) -> str:
+        """ZSET prompt state key suffix -> second at which the prompt is lost."""
+        return f"due:{self.slot}"
+
+    @property
+    def health(self) -> str:
+        """HASH of intake counters and the last record's time."""
+        return f"hl:{self.slot}"
+
+    @property
+    def days(self) -> str:
+        """SET of days that hold anything."""
+        return f"dys:{self.slot}"
+
+    def day(self, day: date) -> str:
+        """HASH: seal, revision, hourly prompts, coverage and contract sums of a day."""
+        return f"dy:{self.slot}:{day.isoformat()}"
+
+    def owner_days(self, cell: int, day: date, bucket: int) -> str:
+        """HASH pseudonym -> packed sums, one of 256 buckets of a cell and day."""
+        return f"od:{self.slot}:{cell}:{day.isoformat()}:{bucket:02x}"
+
+    def counters(self, cell: int, day: date) -> str:
+        """HASH of volume counters of a cell and day."""
+        return f"ct:{self.slot}:{cell}:{day.isoformat()}"
