@@ -5,6 +5,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from control_plane.queries.pages_evaluation import EvaluationView
+from control_plane.state import PromotionStatus
 from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
 
 
@@ -46,7 +47,7 @@ class LatchView:
 
     reason: str
     at: datetime
-    newest_violation: str | None
+    newest_violation: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class WaveProgress:
 class GateSummary:
     """One gate evaluation in one line."""
 
-    evaluation_id: str
+    evaluation_id: int
     gate: Gate
     wave: int
     verdict: Verdict
@@ -101,7 +102,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class GuardCard:
-    """One rollout (a guard in an environment) at a glance. Shares are basis points of the roster."""
+    """One rollout, a guard in an environment, at a glance. Shares: basis points of the roster."""
 
     environment: str
     guard: str
@@ -180,19 +181,11 @@ class CohortMove:
     after: Mode
 
 
-class PromotionStatus(StrEnum):
-    """Where a requested promotion is."""
-
-    PENDING = "pending"
-    DONE = "done"
-    REFUSED = "refused"
-
-
 @dataclass(frozen=True, slots=True)
 class PromotionLine:
     """A promotion that named this evaluation; `refusal` says why it was refused."""
 
-    promotion_id: str
+    promotion_id: int
     status: PromotionStatus
     requested_at: datetime
     actor: str
@@ -217,11 +210,11 @@ class GatePage:
 
     frame: Frame
     card: GuardCard
-    evaluation_id: str
+    evaluation_id: int
     digest: str
     evaluated_at: datetime
     evaluation: EvaluationView
-    newest_id: str
+    newest_id: int
     offer: PromotionOffer | None
     promotions: tuple[PromotionLine, ...]
 
@@ -245,7 +238,7 @@ class RollbackConsequence:
 class RollbackLine:
     """A rollback that happened."""
 
-    rollback_id: str
+    rollback_id: int
     at: datetime
     actor: str
     is_automatic: bool

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
 
 JsonValue: TypeAlias = (
-    "None | bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue]"
+    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
 
 

@@ -1,0 +1,1 @@
+"""Read models: one query per page or answer."""

@@ -1,0 +1,80 @@
+"""Who is looking: the session cookie holds a token id, and each request asks what it may do."""
+
+from urllib.parse import urlencode
+
+from flask import current_app, g, redirect, request, session, url_for
+from werkzeug.wrappers import Response
+
+from control_plane.access import Identity, identity_of, may
+from control_plane.context import Context
+from control_plane.errors import Forbidden, NotSignedIn
+from reducer.vocabulary import Role
+
+PAGE_ROLES = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
+_SESSION_KEY = "token_id"
+_OPEN_ENDPOINTS = frozenset(
+    {"pages.sign_in", "pages.sign_in_form", "pages.static_file", "pages.set_theme"}
+)
+
+
+def context() -> Context:
+    """Return what the app factory wired together for the queries and commands."""
+    wired: Context = current_app.extensions["guardwave"]
+    return wired
+
+
+def remember(identity: Identity) -> None:
+    """Begin a session for an identity, dropping whatever the cookie held before."""
+    session.clear()
+    session[_SESSION_KEY] = identity.token_id
+
+
+def forget() -> None:
+    """End the session."""
+    session.clear()
+
+
+def ask_for_sign_in() -> Response | None:
+    """Send whoever is not signed in, or whose token was revoked, to the sign-in page."""
+    token_id = session.get(_SESSION_KEY)
+    g.identity = identity_of(context(), token_id) if isinstance(token_id, str) else None
+    if g.identity is not None or request.endpoint in _OPEN_ENDPOINTS:
+        return None
+    if "/fragments/" in request.path:
+        raise NotSignedIn("the session ended; reload the page and sign in again")
+    address = url_for("pages.sign_in_form")
+    if request.method == "GET" and request.full_path.rstrip("?") != url_for("pages.overview"):
+        address += "?" + urlencode({"next": request.full_path.rstrip("?")})
+    return redirect(address, code=303)
+
+
+def identity() -> Identity:
+    """Return who is signed in."""
+    found: Identity = g.identity
+    return found
+
+
+def can_see(environment: str) -> bool:
+    """Return whether the signed-in token may read an environment."""
+    return may(identity(), Role.VIEWER, environment)
+
+
+def visible(environments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the environments that the signed-in token may read, in their order."""
+    return tuple(name for name in environments if can_see(name))
+
+
+def can_change(environment: str) -> bool:
+    """Return whether the signed-in token may change an environment's rollouts."""
+    return may(identity(), Role.OPERATOR, environment)
+
+
+def require(role: Role, environment: str) -> Identity:
+    """Return the identity if its token has the role in this environment, else raise Forbidden."""
+    who = identity()
+    if not may(who, role, environment):
+        raise Forbidden(
+            f"the token {who.name} is {who.role} of {who.environment or 'every environment'}; "
+            f"this needs {role} of {environment}: sign in with such a token"
+        )
+    return who

@@ -1,0 +1,18 @@
+// Keeps polling honest: silent while the tab is hidden, loud when the page stops being fresh.
+"use strict";
+
+const stale = () => document.getElementById("stale");
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden) event.preventDefault();
+});
+
+for (const failure of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+  document.addEventListener(failure, () => {
+    if (stale()) stale().hidden = false;
+  });
+}
+
+document.addEventListener("htmx:afterSwap", () => {
+  if (stale()) stale().hidden = true;
+});

@@ -1,0 +1,1 @@
+"""One module per page: parse the request, ask one query or command, render or redirect."""

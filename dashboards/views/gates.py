@@ -1,0 +1,85 @@
+"""One gate evaluation: its sentence, checks, forest plot and table, and the promotion it allows."""
+
+from flask import redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from control_plane.access import actor_of
+from control_plane.commands import evaluations, promotions
+from control_plane.errors import GuardwaveError, InvalidField
+from control_plane.queries import gates as queries
+from dashboards.blueprint import blueprint
+from dashboards.forms import FormReading
+from dashboards.plots import forest_plot, verdict_counts
+from dashboards.sessions import can_change, context, require
+from reducer.vocabulary import Gate, Role
+
+_GATES = "/environments/<environment>/guards/<guard>/gates"
+_EVALUATION = f"{_GATES}/<int:evaluation>"
+
+
+@blueprint.post(_GATES)
+def evaluate(environment: str, guard: str) -> Response:
+    """Ask for an evaluation of the phase's gate; the worker makes it."""
+    who = require(Role.OPERATOR, environment)
+    word = request.form.get("gate", "")
+    gate = next((gate for gate in Gate if gate.value == word), None)
+    if gate is None:
+        raise InvalidField(
+            f"gate is {word or 'missing'}; it is one of {', '.join(Gate)}", pointer="/gate"
+        )
+    asked = evaluations.request_evaluation(
+        context(), environment, guard, gate=gate, actor=actor_of(who)
+    )
+    address = url_for(".guard", environment=environment, guard=guard, asked=asked.id)
+    return redirect(f"{address}#evaluations", code=303)
+
+
+@blueprint.get(_EVALUATION)
+def gate(environment: str, guard: str, evaluation: int) -> str:
+    """Show a gate evaluation. It never changes, so this page is not polled."""
+    require(Role.VIEWER, environment)
+    return _render(environment, guard, evaluation)
+
+
+@blueprint.post(f"{_EVALUATION}/promotions")
+def promote(environment: str, guard: str, evaluation: int) -> Response | tuple[str, int]:
+    """Ask for the promotion that this evaluation allows, by its id and digest."""
+    who = require(Role.OPERATOR, environment)
+    form = FormReading()
+    reason, to = form.reason(), form.mode("to")
+    digest, share_bps = form.text("digest"), form.basis_points("share_bps")
+    form.confirmation("confirm", environment)
+    if form.errors:
+        return _render(environment, guard, evaluation, form=form), 400
+    asked = promotions.PromotionRequest(
+        gate_evaluation=evaluation, digest=digest, to=to, share_bps=share_bps
+    )
+    try:
+        promotions.request_promotion(
+            context(), environment, guard, request=asked, actor=actor_of(who), reason=reason
+        )
+    except GuardwaveError as error:
+        return _render(environment, guard, evaluation, form=form, refusal=error), error.status
+    address = url_for(".gate", environment=environment, guard=guard, evaluation=evaluation)
+    return redirect(f"{address}#promotion", code=303)
+
+
+def _render(
+    environment: str,
+    guard: str,
+    evaluation: int,
+    *,
+    form: FormReading | None = None,
+    refusal: GuardwaveError | None = None,
+) -> str:
+    page = queries.gate_page(context(), environment, guard, evaluation)
+    return render_template(
+        "gate.html",
+        page=page,
+        frame=page.frame,
+        plot=forest_plot(page.evaluation),
+        verdict_counts=verdict_counts(page.evaluation),
+        form=form or FormReading(),
+        refusal=refusal,
+        can_change=can_change(environment),
+    )

@@ -1,0 +1,70 @@
+"""One rollout in full, and the form that sets a cohort's mode lower."""
+
+from flask import redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from control_plane.access import actor_of
+from control_plane.commands import cohorts as commands
+from control_plane.errors import GuardwaveError
+from control_plane.queries import overview as queries
+from dashboards.blueprint import blueprint
+from dashboards.forms import FormReading
+from dashboards.sessions import can_change, context, require
+from reducer.rollout.ladder import gate_for
+from reducer.vocabulary import Role
+
+
+@blueprint.get("/environments/<environment>/guards/<guard>")
+def guard(environment: str, guard: str) -> str:
+    """Show a rollout: phase, cohorts, wave, days, and its gate evaluations."""
+    require(Role.VIEWER, environment)
+    return _render(environment, guard, changed=request.args.get("changed"))
+
+
+@blueprint.post("/environments/<environment>/guards/<guard>/cohorts/<cohort>")
+def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[str, int]:
+    """Set one cohort's mode; lowering needs no gate."""
+    who = require(Role.OPERATOR, environment)
+    form = FormReading()
+    reason, mode = form.reason(), form.mode("mode")
+    if form.errors:
+        return _render(environment, guard, form=form, cohort=cohort), 400
+    try:
+        commands.set_cohort_mode(
+            context(),
+            environment,
+            guard,
+            cohort,
+            change=commands.CohortChange(mode=mode),
+            actor=actor_of(who),
+            reason=reason,
+        )
+    except GuardwaveError as error:
+        page = _render(environment, guard, form=form, cohort=cohort, refusal=error)
+        return page, error.status
+    address = url_for(".guard", environment=environment, guard=guard, changed=cohort)
+    return redirect(f"{address}#cohorts", code=303)
+
+
+def _render(
+    environment: str,
+    guard: str,
+    *,
+    form: FormReading | None = None,
+    cohort: str | None = None,
+    refusal: GuardwaveError | None = None,
+    changed: str | None = None,
+) -> str:
+    page = queries.guard_page(context(), environment, guard)
+    return render_template(
+        "guard.html",
+        page=page,
+        frame=page.frame,
+        form=form or FormReading(),
+        form_cohort=cohort,
+        refusal=refusal,
+        changed=next((line for line in page.card.cohorts if line.cohort == changed), None),
+        can_change=can_change(environment),
+        due_gate=gate_for(page.card.phase),
+        asked=request.args.get("asked", type=int),
+    )

@@ -1,0 +1,82 @@
+"""Words and shapes for the closed sets of the domain, so that no meaning hangs on colour."""
+
+from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
+
+MODE_GLYPHS = {Mode.OFF: "○", Mode.SHADOW: "◔", Mode.WARN: "◑", Mode.ENFORCE: "●"}
+
+MODE_MEANINGS = {
+    Mode.OFF: "the guard does nothing and reports nothing",
+    Mode.SHADOW: "the guard only reports what it would do",
+    Mode.WARN: "the guard reminds the model, and stops nothing",
+    Mode.ENFORCE: "the guard reminds the model, then stops the candidate",
+}
+
+VERDICT_WORDS = {
+    Verdict.WITHIN: "within",
+    Verdict.UNPROVEN: "unproven",
+    Verdict.NO_DATA: "no data",
+    Verdict.BEYOND: "beyond",
+    Verdict.INVALID: "invalid",
+}
+
+VERDICT_MEANINGS = {
+    Verdict.WITHIN: "shown to be no worse than the margin allows",
+    Verdict.UNPROVEN: "not shown to be harmless; more evidence is needed",
+    Verdict.NO_DATA: "numbers that the gate needs are missing",
+    Verdict.BEYOND: "worse than the margin allows",
+    Verdict.INVALID: "the comparison itself is broken and proves nothing",
+}
+
+METRIC_NAMES = {
+    Metric.COMPLETION: "Completion",
+    Metric.DISRUPTION: "Disruption",
+    Metric.CANCELLATION: "Cancellation",
+    Metric.TOKENS: "Tokens",
+    Metric.TURNS: "Model turns",
+    Metric.LATENCY_P95: "Latency p95",
+}
+
+METRIC_MEANINGS = {
+    Metric.COMPLETION: "prompts completed, of those started and not cancelled",
+    Metric.DISRUPTION: "prompts with a disconnect or retry within 10 minutes of their end",
+    Metric.CANCELLATION: "prompts cancelled, of those started",
+    Metric.TOKENS: "input and output tokens per prompt started",
+    Metric.TURNS: "model turns per prompt started",
+    Metric.LATENCY_P95: "95th percentile of a prompt's duration",
+}
+
+COHORT_MEANINGS = {
+    Cohort.EVERYONE: "every eligible owner",
+    Cohort.WARNED: "drawn to be warned",
+    Cohort.HOLDBACK: "held back in shadow, to compare with",
+    Cohort.ENFORCED: "drawn to be stopped where the guard says so",
+    Cohort.CONTROL: "warned only, to compare with",
+    Cohort.OUTSIDE: "eligible, but not on the frozen roster",
+    Cohort.INELIGIBLE: "not eligible for more than shadow",
+}
+
+CHECK_NAMES = {
+    "dwell": "Complete days",
+    "coverage": "Telemetry coverage",
+    "contract": "Telemetry contract",
+    "invariants": "Invariants",
+    "minimum_data": "Minimum data",
+    "balance": "Cohort balance",
+    "review": "Human review",
+    "power": "Power",
+}
+
+
+def gate_name(gate: Gate) -> str:
+    """Return a gate's name as a title."""
+    return f"{gate.value.capitalize()} gate"
+
+
+def check_name(check: str) -> str:
+    """Return the title of a check; one that this page does not know keeps its own name."""
+    return CHECK_NAMES.get(check, readable(check).capitalize())
+
+
+def readable(code: Invariant | str) -> str:
+    """Return a code of a closed set as words."""
+    return str(code).replace("_", " ")

@@ -1,0 +1,115 @@
+"""Numbers and times as the pages write them."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.queries.pages_evaluation import MetricKind
+from dashboards import formatting as fmt
+
+
+def plain(text: str) -> str:
+    """Return the text with the characters of a keyboard, to compare it."""
+    return text.replace(fmt.GAP, " ").replace(fmt.MINUS, "-").replace(fmt.TIMES, "x")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param(fmt.percent(0.9312), "93.1 %", id="a percentage with one digit"),
+        pytest.param(fmt.percent(0.0), "0.0 %", id="a percentage that is zero"),
+        pytest.param(fmt.share(500), "5 %", id="a whole share"),
+        pytest.param(fmt.share(50), "0.5 %", id="half a per cent"),
+        pytest.param(fmt.count(1204), "1,204", id="a count with thousands"),
+        pytest.param(fmt.counted(1, "owner", "owners"), "1 owner", id="one owner"),
+        pytest.param(fmt.counted(0, "owner", "owners"), "0 owners", id="no owners"),
+        pytest.param(fmt.average(14_310.2), "14,310", id="a large mean is whole"),
+        pytest.param(fmt.average(6.0234), "6.02", id="a small mean has three digits"),
+        pytest.param(
+            fmt.effect(-0.008, MetricKind.DIFFERENCE), "-0.80 pp", id="a worse difference"
+        ),
+        pytest.param(fmt.effect(0.0026, MetricKind.DIFFERENCE), "+0.26 pp", id="a plus is written"),
+        pytest.param(fmt.effect(-0.00001, MetricKind.DIFFERENCE), "0.00 pp", id="no minus on zero"),
+        pytest.param(fmt.effect(1.1, MetricKind.RATIO), "x1.100", id="a ratio"),
+        pytest.param(
+            fmt.effect_range(-0.0204, 0.0044, MetricKind.DIFFERENCE),
+            "-2.04 to +0.44 pp",
+            id="an interval of differences",
+        ),
+        pytest.param(
+            fmt.effect_range(0.941, 0.998, MetricKind.RATIO),
+            "x0.941 to x0.998",
+            id="an interval of ratios",
+        ),
+        pytest.param(fmt.probability(0.391), "0.391", id="a p value"),
+        pytest.param(fmt.probability(0.0004), "< 0.001", id="a tiny p value"),
+        pytest.param(fmt.plain_number(84_198), "84,198", id="a whole number of a check"),
+        pytest.param(fmt.plain_number(0.9985), "0.9985", id="a fraction of a check"),
+        pytest.param(fmt.plain_number("contract"), "contract", id="words of a check"),
+        pytest.param(fmt.age(0.4), "just now", id="an age under a second"),
+        pytest.param(fmt.age(18.2), "18 s ago", id="seconds"),
+        pytest.param(fmt.age(3_599), "59 min ago", id="minutes are cut, not rounded up"),
+        pytest.param(fmt.age(86_400), "1 day ago", id="one day"),
+        pytest.param(fmt.age(4 * 86_400), "4 days ago", id="several days"),
+        pytest.param(fmt.day(date(2026, 3, 9)), "9 March 2026", id="a month has its name"),
+        pytest.param(
+            fmt.moment(datetime(2026, 11, 29, 12, 4, 31, tzinfo=UTC)),
+            "29 November 2026, 12:04 UTC",
+            id="a moment to the minute",
+        ),
+        pytest.param(
+            fmt.clock(datetime(2026, 11, 29, 12, 4, 31, tzinfo=UTC)), "12:04:31 UTC", id="a clock"
+        ),
+        pytest.param(fmt.days_used(()), "no complete day yet", id="no days"),
+        pytest.param(fmt.days_used((date(2026, 3, 9),)), "9 March 2026", id="one day alone"),
+        pytest.param(
+            fmt.days_used((date(2026, 3, 10), date(2026, 3, 9))),
+            "9 March 2026 to 10 March 2026",
+            id="days in any order",
+        ),
+    ],
+)
+def test_each_number_is_written_as_people_read_it(written: str, expected: str) -> None:
+    assert plain(written) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(fmt.percent(None), id="percentage"),
+        pytest.param(fmt.count(None), id="count"),
+        pytest.param(fmt.average(None), id="mean"),
+        pytest.param(fmt.level(None, MetricKind.DIFFERENCE), id="level"),
+        pytest.param(fmt.effect(None, MetricKind.RATIO), id="effect"),
+        pytest.param(fmt.probability(None), id="p value"),
+        pytest.param(fmt.plain_number(None), id="number of a check"),
+        pytest.param(fmt.age(None), id="age"),
+        pytest.param(fmt.share(None), id="share"),
+    ],
+)
+def test_an_unknown_number_is_said_in_words(written: str) -> None:
+    assert written == "no data"
+
+
+def test_a_sentence_keeps_units_on_the_line_and_hyphens_in_words() -> None:
+    told = fmt.sentence("Could be -2.1 pp of -1 pp, 99 % of re-drawn gw-7 owners in 24 h.")
+
+    assert told == (
+        f"Could be {fmt.MINUS}2.1{fmt.GAP}pp of {fmt.MINUS}1{fmt.GAP}pp, "
+        f"99{fmt.GAP}% of re-drawn gw-7 owners in 24{fmt.GAP}h."
+    )
+
+
+@given(st.text())
+def test_a_sentence_changes_nothing_but_spaces_and_minus_signs(text: str) -> None:
+    assert plain(fmt.sentence(text)) == plain(text)
+
+
+@given(st.floats(min_value=-1, max_value=1))
+def test_a_difference_shows_the_sign_of_its_effect_or_zero(number: float) -> None:
+    written = plain(fmt.effect(number, MetricKind.DIFFERENCE)).removesuffix(" pp")
+
+    assert abs(float(written) - 100 * number) <= 0.0051
+    assert written == "0.00" or written[0] == ("-" if number < 0 else "+")
