@@ -131,4 +131,5 @@ def _refuse(frame: pd.DataFrame, is_bad: Flags, column: str, *, why: str) -> Non
     if is_bad.any():
         place = int(np.argmax(is_bad))
         value = frame[column].iloc[place]
+        value = value.item() if isinstance(value, np.generic) else value
         raise ValueError(f"column {column!r}, row {frame.index[place]}: {value!r} {why}")

@@ -25,6 +25,8 @@ from reducer.vocabulary import Metric
 
 # Ties count, and sums in another order may differ in the last bits.
 TIE_TOLERANCE = 1e-9
+# Random sets are kept for a search up to 0.6 GB of them, and drawn again for each step beyond.
+KEPT_MEMBERS = 50_000_000
 # No ratio is told from another beyond this logarithm; the search for a bound ends there.
 LARGEST_LOG_RATIO = 20.0
 
@@ -86,10 +88,7 @@ class Rerandomisation:
         harm, trials = self._injected(margin), self.outcomes.trials
         columns = np.column_stack([harm, trials, harm**2, harm * trials, trials**2])
         drawn = sums_over(sets, columns)
-        owners = len(trials)
-        size = int(self.outcomes.is_treated.sum())
-        if not self.is_treated_drawn:
-            size = owners - size
+        size, owners = self._size, len(trials)
         statistics = _studentised(
             (drawn, columns.sum(axis=0) - drawn),
             (size, owners - size),
@@ -126,9 +125,11 @@ class Rerandomisation:
         every trial of the reference would be harmful; a ratio's is None when none passes.
         """
         # Only the margin itself is worth the refined sets; elsewhere the policy's first ones do.
-        sets = tuple(self.sets(policy.permutations))
+        members = policy.permutations * self._size
+        kept = tuple(self.sets(policy.permutations)) if members <= KEPT_MEMBERS else None
 
         def passes(candidate: float) -> bool:
+            sets = self.sets(policy.permutations) if kept is None else kept
             return self.test(candidate, sets).p_harm <= policy.alpha
 
         start = (margin, decision.p_harm <= policy.alpha)
@@ -136,6 +137,11 @@ class Rerandomisation:
         limits = (lowest, max(highest, margin))
         found = _least_passing(passes, start, limits=limits, resolution=resolution)
         return None if self.metric.is_ratio and found >= LARGEST_LOG_RATIO else found
+
+    @property
+    def _size(self) -> int:
+        treated = int(self.outcomes.is_treated.sum())
+        return min(treated, len(self.outcomes.owners) - treated)
 
     def _injected(self, margin: float) -> Floats:
         if self.metric.is_ratio:

@@ -1,0 +1,87 @@
+"""The checks of a gate beside its metrics. What was not reported is no data, never zero."""
+
+from collections.abc import Mapping
+
+from analysis.evidence import Share, WaveEvidence, days_used
+from analysis.report import Check, CheckResult
+from analysis.sentences import listed, share
+from reducer.rollout.policy import GatePolicy
+from reducer.vocabulary import Verdict
+
+
+def run_checks(evidence: WaveEvidence, policy: GatePolicy) -> tuple[CheckResult, ...]:
+    """Return every check's result, in the order in which a gate's sentence prefers them."""
+    coverage = _coverage(evidence, policy)
+    contract = _contract(evidence, policy)
+    return _dwell(evidence, policy), coverage, contract, _invariants(evidence, coverage)
+
+
+def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
+    """Whether the look is due: its days are declared at the start, so nobody peeks."""
+    used = len(days_used(evidence))
+    needed = max(evidence.declared_days, policy.dwell_days)
+    skipped = [day for day in evidence.days if not day.is_complete]
+    sentence = f"{used} of {needed} complete days"
+    if skipped:
+        of_last = f"{skipped[-1].day.isoformat()}: {skipped[-1].reason or 'not complete'}"
+        does = "day does" if len(skipped) == 1 else "days do"
+        sentence += f"; {len(skipped)} {does} not count ({of_last})"
+    so_far = Verdict.UNPROVEN if used else Verdict.NO_DATA
+    verdict = Verdict.WITHIN if used >= needed else so_far
+    numbers = {"complete": used, "declared": needed, "not_counted": len(skipped)}
+    return CheckResult(Check.DWELL, verdict, f"{sentence}.", numbers)
+
+
+def _coverage(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
+    seen, floor = evidence.coverage, policy.coverage_floor
+    numbers: dict[str, int | float | str] = {"lost": evidence.lost, "floor": floor}
+    if seen is None or seen.whole == 0:
+        sentence = "Coverage is not known: no ended prompt was reported."
+        return CheckResult(Check.COVERAGE, Verdict.NO_DATA, sentence, numbers)
+    sentence = f"Coverage {share(seen.part, seen.whole)} of {seen.whole:,} ended prompts"
+    return _against_floor(Check.COVERAGE, seen, floor, sentence=sentence, numbers=numbers)
+
+
+def _contract(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
+    seen, floor = evidence.contract, policy.contract_floor
+    numbers: dict[str, int | float | str] = {"floor": floor}
+    if seen is None or seen.whole == 0:
+        sentence = "The contract is not known to hold: the last complete day has no record."
+        return CheckResult(Check.CONTRACT, Verdict.NO_DATA, sentence, numbers)
+    met = share(seen.part, seen.whole)
+    sentence = f"Contract met by {met} of {seen.whole:,} records of the last complete day"
+    return _against_floor(Check.CONTRACT, seen, floor, sentence=sentence, numbers=numbers)
+
+
+def _against_floor(
+    check: Check,
+    seen: Share,
+    floor: float,
+    *,
+    sentence: str,
+    numbers: Mapping[str, int | float | str],
+) -> CheckResult:
+    fraction = seen.part / seen.whole
+    known = {"part": seen.part, "whole": seen.whole, "share": fraction, **numbers}
+    if fraction >= floor:
+        return CheckResult(check, Verdict.WITHIN, f"{sentence}.", known)
+    # What the missing records would have shown is unknown: no data, and not a failure.
+    asked = f"{sentence}; {100 * floor:g} % is asked for."
+    return CheckResult(check, Verdict.NO_DATA, asked, known)
+
+
+def _invariants(evidence: WaveEvidence, coverage: CheckResult) -> CheckResult:
+    broken = {name: count for name, count in evidence.violations.items() if count}
+    total = sum(broken.values())
+    numbers: dict[str, int | float | str] = {
+        "violations": total,
+        **{name.value: count for name, count in sorted(broken.items())},
+    }
+    if broken:
+        named = listed([f"{count:,} x {name}" for name, count in sorted(broken.items())])
+        sentence = f"Invariants that must be zero are not: {named}."
+        return CheckResult(Check.INVARIANTS, Verdict.BEYOND, sentence, numbers)
+    if coverage.verdict is not Verdict.WITHIN:
+        sentence = "No violation is known, but coverage does not show that none was missed."
+        return CheckResult(Check.INVARIANTS, Verdict.NO_DATA, sentence, numbers)
+    return CheckResult(Check.INVARIANTS, Verdict.WITHIN, "No invariant was violated.", numbers)

@@ -1,0 +1,79 @@
+"""What a gate is evaluated on: the evidence of one wave, gathered by whoever may do I/O."""
+
+import datetime as dt
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reducer.vocabulary import Cohort, Gate, Invariant
+
+
+@dataclass(frozen=True, slots=True)
+class WaveDay:
+    """One UTC day of a wave; `reason` says in words why an incomplete one does not count."""
+
+    day: dt.date
+    is_complete: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a whole, both counts. A whole of 0 means that nothing was there to look at."""
+
+    part: int
+    whole: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.part <= self.whole:
+            raise ValueError(f"a share needs 0 <= part <= whole, not {self.part} of {self.whole}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaveEvidence:
+    """The evidence of one wave at one moment.
+
+    `owners` are owner totals (analysis.frames) over exactly `days_used`. In the shadow gate both
+    cohorts are `everyone` and no metric is compared. `rostered` counts the owners of each
+    cohort's roster, and is empty in shadow. `coverage` is covered of ended prompts over the days
+    used, `contract` conforming of all records of the last complete day; None says that nobody
+    reported it. `violations` are those of this wave; `lost` are prompts without an end after 24 h.
+    """
+
+    environment: str
+    guard: str
+    gate: Gate
+    wave: int
+    treated: Cohort
+    reference: Cohort
+    owners: pd.DataFrame
+    rostered: Mapping[Cohort, int]
+    days: tuple[WaveDay, ...]
+    declared_days: int
+    coverage: Share | None
+    contract: Share | None
+    violations: Mapping[Invariant, int]
+    lost: int
+
+    def __post_init__(self) -> None:
+        if self.declared_days < 1:
+            raise ValueError(f"declared_days is {self.declared_days}; a look needs at least 1 day")
+        if self.lost < 0 or any(count < 0 for count in self.violations.values()):
+            raise ValueError("lost prompts and violations are counts; none may be negative")
+        days = [day.day for day in self.days]
+        if any(later <= earlier for earlier, later in itertools.pairwise(days)):
+            raise ValueError("the days of a wave must be in order, each once")
+        is_alone = self.treated is self.reference
+        if is_alone is not (self.gate is Gate.SHADOW):
+            raise ValueError(
+                f"the {self.gate} gate cannot compare {self.treated} with {self.reference}; "
+                "give two cohorts, or everyone twice in the shadow gate"
+            )
+
+
+def days_used(evidence: WaveEvidence) -> tuple[dt.date, ...]:
+    """Return the first `declared_days` complete days; later ones are shown, never used."""
+    complete = [day.day for day in evidence.days if day.is_complete]
+    return tuple(complete[: evidence.declared_days])

@@ -1,0 +1,97 @@
+"""The verdict of a gate: policy and evidence in, checks and metrics judged, the worst one out."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from analysis import sentences
+from analysis.checks import run_checks
+from analysis.comparison import Judge
+from analysis.evidence import Share, WaveDay, WaveEvidence, days_used
+from analysis.frames import COHORT, checked_totals
+from analysis.report import Check, Days, GateEvaluation, NotCounted
+from analysis.rerandomisation import DrawKey
+from reducer.rollout.policy import GatePolicy
+from reducer.vocabulary import Cohort, Gate, Metric, Verdict
+
+__all__ = ["Share", "WaveDay", "WaveEvidence", "days_used", "evaluate"]
+
+# Shown with their interval in a gate whose policy does not name them; they decide nothing.
+INFORMATIONAL = {Gate.ENFORCE: (Metric.CANCELLATION,)}
+
+
+def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
+    """Evaluate one gate. The verdict is the worst of every check and every metric with a margin.
+
+    "Not shown to be harmful" is not "shown to be harmless": what the evidence cannot decide is
+    unproven or no data, and neither promotes. The same evidence and policy give the same
+    evaluation.
+
+    Raises:
+        ValueError: for owner totals that fail their checks, and for a policy that names no
+            metric for a gate that compares cohorts.
+    """
+    margins = _margins(evidence.gate, policy)
+    totals = checked_totals(evidence.owners)
+    checks = run_checks(evidence, policy)
+    is_look = any(
+        check.check is Check.DWELL and check.verdict is Verdict.WITHIN for check in checks
+    )
+    key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
+    judge = Judge((evidence.treated, evidence.reference), key, policy, is_look)
+    named = [metric for metric in Metric if metric in margins]
+    metrics = tuple(judge.compare(totals, metric, margins[metric]) for metric in named)
+    shown = [metric for metric in INFORMATIONAL.get(evidence.gate, ()) if metric not in margins]
+    verdict = _worst([check.verdict for check in checks], [result.verdict for result in metrics])
+    return GateEvaluation(
+        environment=evidence.environment,
+        guard=evidence.guard,
+        gate=evidence.gate,
+        wave=evidence.wave,
+        treated=evidence.treated,
+        reference=evidence.reference,
+        verdict=verdict,
+        sentence=sentences.gate(checks, metrics, verdict),
+        alpha=policy.alpha,
+        policy_version=policy.version,
+        days=_days(evidence),
+        owners=_owners_with_data(totals, (evidence.treated, evidence.reference)),
+        rostered=evidence.rostered,
+        lost=evidence.lost,
+        metrics=metrics,
+        information=tuple(judge.compare(totals, metric, None) for metric in shown),
+        checks=checks,
+    )
+
+
+def _margins(gate: Gate, policy: GatePolicy) -> Mapping[Metric, float]:
+    # Shadow has no reference cohort: nobody can be compared with anybody.
+    if gate is Gate.SHADOW:
+        return {}
+    margins = policy.margins.get(gate, {})
+    if not margins:
+        raise ValueError(
+            f"policy {policy.version!r} names no metric for the {gate} gate; name at least one, "
+            "or nothing would be compared"
+        )
+    return margins
+
+
+def _worst(checks: list[Verdict], metrics: list[Verdict | None]) -> Verdict:
+    judged = [verdict for verdict in (*checks, *metrics) if verdict is not None]
+    return max(judged, key=lambda verdict: verdict.rank)
+
+
+def _days(evidence: WaveEvidence) -> Days:
+    skipped = [day for day in evidence.days if not day.is_complete]
+    return Days(
+        declared=evidence.declared_days,
+        complete=len(evidence.days) - len(skipped),
+        used=days_used(evidence),
+        not_counted=tuple(NotCounted(day.day, day.reason or "not complete") for day in skipped),
+    )
+
+
+def _owners_with_data(totals: pd.DataFrame, cohorts: tuple[Cohort, Cohort]) -> Mapping[Cohort, int]:
+    active = totals.loc[totals["started"] > 0, COHORT]
+    return {cohort: int((active == cohort.value).sum()) for cohort in cohorts}

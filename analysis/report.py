@@ -1,0 +1,220 @@
+"""A gate evaluation as plain data, and the one form in which it is stored and answered."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from reducer.vocabulary import Cohort, Gate, Metric, Verdict
+
+JsonValue: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+)
+SCHEMA = 1
+
+
+class MetricReason(StrEnum):
+    """Why a metric is not within: a code for machines beside the sentence for people."""
+
+    NOT_COMPUTED = "not_computed"
+    EMPTY_COHORT = "empty_cohort"
+    ZERO_RATIO = "zero_ratio"
+    DWELL = "dwell"
+    MINIMUM_DATA = "minimum_data"
+    MARGIN_NOT_EXCLUDED = "margin_not_excluded"
+    BEYOND_MARGIN = "beyond_margin"
+
+
+class Check(StrEnum):
+    """What a gate asks for beside its metrics."""
+
+    DWELL = "dwell"
+    COVERAGE = "coverage"
+    CONTRACT = "contract"
+    INVARIANTS = "invariants"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One cohort in one metric: its value in native units and what it rests on.
+
+    `value` is a fraction for rates and an amount per prompt for tokens and turns.
+    """
+
+    value: float | None
+    owners: int
+    trials: int
+    effective_owners: float | None
+    largest_owner_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A two-sided interval in native units."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The numbers of one metric, in native units: treated - reference, or treated / reference.
+
+    `standard_error` and `degrees_of_freedom` belong to the interval; for a ratio they are those
+    of its logarithm. `bound` is the official one-sided one, on the side of harm. None is unknown.
+    """
+
+    metric: Metric
+    treated: Side
+    reference: Side
+    estimate: float | None = None
+    margin: float | None = None
+    interval: Interval | None = None
+    standard_error: float | None = None
+    degrees_of_freedom: float | None = None
+    bound: float | None = None
+    p_harm_at_margin: float | None = None
+    permutations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """What a metric showed. Without a verdict it is for information and decides nothing."""
+
+    figures: Figures
+    verdict: Verdict | None
+    reason: MetricReason | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check showed, with the numbers that its sentence names."""
+
+    check: Check
+    verdict: Verdict
+    sentence: str
+    numbers: Mapping[str, int | float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class NotCounted:
+    """A day of the wave that does not count, and why."""
+
+    day: dt.date
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """The days asked for, the complete ones so far, and the ones this evaluation used."""
+
+    declared: int
+    complete: int
+    used: tuple[dt.date, ...]
+    not_counted: tuple[NotCounted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvaluation:
+    """What a gate concluded about one wave: the worst of its checks and metrics.
+
+    `information` holds metrics that are shown and decide nothing.
+    """
+
+    environment: str
+    guard: str
+    gate: Gate
+    wave: int
+    treated: Cohort
+    reference: Cohort
+    verdict: Verdict
+    sentence: str
+    alpha: float
+    policy_version: str
+    days: Days
+    owners: Mapping[Cohort, int]
+    rostered: Mapping[Cohort, int]
+    lost: int
+    metrics: tuple[MetricResult, ...]
+    information: tuple[MetricResult, ...]
+    checks: tuple[CheckResult, ...]
+
+
+def to_wire(evaluation: GateEvaluation) -> Mapping[str, JsonValue]:
+    """Return the evaluation as JSON values: null for what is unknown, never NaN or infinity."""
+    days = evaluation.days
+    return {
+        "schema": SCHEMA,
+        "environment": evaluation.environment,
+        "guard": evaluation.guard,
+        "gate": evaluation.gate.value,
+        "wave": evaluation.wave,
+        "treated_cohort": evaluation.treated.value,
+        "reference_cohort": evaluation.reference.value,
+        "verdict": evaluation.verdict.value,
+        "sentence": evaluation.sentence,
+        "alpha": evaluation.alpha,
+        "policy_version": evaluation.policy_version,
+        "days": {
+            "declared": days.declared,
+            "complete": days.complete,
+            "used": [day.isoformat() for day in days.used],
+            "not_counted": [
+                {"day": skipped.day.isoformat(), "reason": skipped.reason}
+                for skipped in days.not_counted
+            ],
+        },
+        "owners": {cohort.value: count for cohort, count in evaluation.owners.items()},
+        "rostered": {cohort.value: count for cohort, count in evaluation.rostered.items()},
+        "lost": evaluation.lost,
+        "metrics": [_metric(result) for result in (*evaluation.metrics, *evaluation.information)],
+        "checks": [
+            {
+                "check": result.check.value,
+                "verdict": result.verdict.value,
+                "sentence": result.sentence,
+                "numbers": dict(result.numbers),
+            }
+            for result in evaluation.checks
+        ],
+    }
+
+
+def _metric(result: MetricResult) -> Mapping[str, JsonValue]:
+    figures, interval = result.figures, result.figures.interval
+    return {
+        "metric": figures.metric.value,
+        "kind": "ratio" if figures.metric.is_ratio else "difference",
+        "higher_is_better": figures.metric.is_higher_better,
+        "informational": result.verdict is None,
+        "treated": figures.treated.value,
+        "reference": figures.reference.value,
+        "treated_owners": figures.treated.owners,
+        "reference_owners": figures.reference.owners,
+        "treated_trials": figures.treated.trials,
+        "reference_trials": figures.reference.trials,
+        "estimate": figures.estimate,
+        "margin": figures.margin,
+        "interval": None
+        if interval is None
+        else {
+            "low": interval.low,
+            "high": interval.high,
+            "level": interval.level,
+            "method": interval.method,
+        },
+        "standard_error": figures.standard_error,
+        "df": figures.degrees_of_freedom,
+        "bound": figures.bound,
+        "p_harm_at_margin": figures.p_harm_at_margin,
+        "permutations": figures.permutations,
+        "effective_owners_treated": figures.treated.effective_owners,
+        "largest_owner_share_treated": figures.treated.largest_owner_share,
+        "verdict": None if result.verdict is None else result.verdict.value,
+        "reason": None if result.reason is None else result.reason.value,
+        "sentence": result.sentence,
+    }

@@ -1,0 +1,128 @@
+"""Evidence for tests: the reference datasets, simulated owners and whole waves."""
+
+import dataclasses
+import datetime as dt
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import Outcomes, checked_totals, outcomes
+from analysis.gates import Share, WaveDay, WaveEvidence
+from reducer.rollout.policy import GatePolicy, MinimumData
+from reducer.vocabulary import Cohort, Gate, Metric
+
+REFERENCES = Path(__file__).parents[1] / "fixtures" / "stats"
+DATASETS = (
+    "dev-1-lognormal-aa",
+    "dev-2-zipf-harm",
+    "dev-3-few-treated-zero-events",
+    "dev-4-dominant-owner",
+)
+# Our metric, and what the reference datasets call it.
+REFERENCE_METRICS = {
+    Metric.COMPLETION: "completions",
+    Metric.DISRUPTION: "disconnects",
+    Metric.TOKENS: "tokens",
+    Metric.TURNS: "turns",
+}
+PAIR = (Cohort.ENFORCED, Cohort.CONTROL)
+ENFORCE_MARGINS = {
+    Metric.COMPLETION: 0.01,
+    Metric.DISRUPTION: 0.005,
+    Metric.TOKENS: 1.10,
+    Metric.TURNS: 1.10,
+}
+POLICY = GatePolicy(
+    version="test",
+    margins={
+        Gate.WARN: {Metric.CANCELLATION: 0.005, Metric.DISRUPTION: 0.005},
+        Gate.ENFORCE: ENFORCE_MARGINS,
+    },
+)
+# For tests about the test itself: nothing is too little data.
+NO_MINIMUM = dataclasses.replace(POLICY, minimum_data=MinimumData(1, 1.0, 1.0, 0.0))
+
+
+def reference_totals(dataset: str) -> pd.DataFrame:
+    """Return a reference dataset as owner totals of `enforced` and `control`."""
+    table = pd.read_csv(REFERENCES / f"{dataset}.csv")
+    return pd.DataFrame(
+        {
+            "owner": table["owner"],
+            "cohort": table["arm"].map({"enforce": "enforced", "warn": "control"}),
+            "started": table["prompts"],
+            "cancelled": 0,
+            "completed": table["completions"],
+            "disrupted": table["disconnects"],
+            "tokens": table["tokens"],
+            "turns": table["turns"],
+        }
+    )
+
+
+def reference_values(dataset: str):
+    """Return what independent peers computed for a reference dataset."""
+    return json.loads((REFERENCES / f"{dataset}.json").read_text())
+
+
+def compared(totals: pd.DataFrame, metric: Metric, pair: tuple[Cohort, Cohort] = PAIR) -> Outcomes:
+    """Return one metric's outcomes of unchecked totals."""
+    return outcomes(checked_totals(totals), metric, pair)
+
+
+def simulated_totals(*, treated: int, control: int, seed: int = 7, harm: float = 0.0):
+    """Return owners of even size, 94 % of whose prompts complete; `harm` lowers the treated's."""
+    source = np.random.default_rng(seed)
+    owners = treated + control
+    is_treated = np.arange(owners) < treated
+    started = source.integers(40, 80, owners)
+    cancelled = source.binomial(started, 0.03)
+    completed = source.binomial(started - cancelled, np.where(is_treated, 0.94 - harm, 0.94))
+    return pd.DataFrame(
+        {
+            "owner": [f"o{place:05d}" for place in range(owners)],
+            "cohort": np.where(is_treated, "enforced", "control"),
+            "started": started,
+            "cancelled": cancelled,
+            "completed": completed,
+            "disrupted": source.binomial(started, 0.01),
+            "tokens": started * source.integers(9_000, 11_000, owners),
+            "turns": started * 6 + source.integers(0, 60, owners),
+        }
+    )
+
+
+def days(complete: int, *, incomplete: int = 0) -> tuple[WaveDay, ...]:
+    """Return a wave's days: the incomplete ones first."""
+    first = dt.date(2026, 11, 20)
+    return tuple(
+        WaveDay(
+            first + dt.timedelta(days=place),
+            is_complete=place >= incomplete,
+            reason="intake was out for 12 min" if place < incomplete else None,
+        )
+        for place in range(complete + incomplete)
+    )
+
+
+def wave(owners: pd.DataFrame, **changes: object) -> WaveEvidence:
+    """Return an enforce wave with everything in order, but for `changes`."""
+    evidence = WaveEvidence(
+        environment="internal",
+        guard="repeated_tool_failure",
+        gate=Gate.ENFORCE,
+        wave=3,
+        treated=Cohort.ENFORCED,
+        reference=Cohort.CONTROL,
+        owners=owners,
+        rostered={Cohort.ENFORCED: 50, Cohort.CONTROL: 950},
+        days=days(7),
+        declared_days=7,
+        coverage=Share(9_990, 10_000),
+        contract=Share(1_000, 1_000),
+        violations={},
+        lost=4,
+    )
+    return dataclasses.replace(evidence, **changes)  # type: ignore[arg-type]  # by field name
