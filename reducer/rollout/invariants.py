@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import zip_longest
 
 from reducer.vocabulary import (
     Decision,
@@ -142,11 +142,10 @@ def is_deny_listed(key: str) -> bool:
     spelling of case and separators. Ask only about keys that no contract knows.
     """
     words = _WORD.findall(_CAMEL.sub("_", key).lower())
-    pairs = set(pairwise(words))
-    if pairs & _DENIED_PAIRS:
-        return True
-    harmless = {first for first, _ in pairs & _HARMLESS_PAIRS}
-    return any(word in _DENIED_WORDS and word not in harmless for word in words)
+    return any(
+        pair in _DENIED_PAIRS or (pair[0] in _DENIED_WORDS and pair not in _HARMLESS_PAIRS)
+        for pair in zip_longest(words, words[1:], fillvalue="")
+    )
 
 
 def is_overlong(text: str) -> bool:

@@ -1,0 +1,215 @@
+import pytest
+
+from control_plane.ingest.native import read_metrics
+from control_plane.ingest.records import CounterPoint
+from control_plane.ingest.rejections import IgnoreReason, RejectReason
+from control_plane.ingest.wire import Encoding
+from reducer.vocabulary import Mode
+from tests.control_plane.ingest.bodies import NOW_NS, counter_request, decode_metrics
+
+LABELS = {
+    "agent.guard.name": "identical_call",
+    "agent.guard.mode": "warn",
+    "agent.guard.route": "acp_foreground",
+    "agent.guard.decision": "tracked",
+}
+
+
+def read(request, *, now_ns=NOW_NS):
+    batches = decode_metrics(request.SerializeToString(), Encoding.PROTOBUF)
+    return read_metrics(batches, environment="internal", now_ns=now_ns)
+
+
+def counted(attributes=LABELS, **how):
+    decoded = read(counter_request(attributes, **{"as_int": 3, **how}))
+    assert decoded.rejected == ()
+    (record,) = decoded.records
+    assert isinstance(record, CounterPoint)
+    return record
+
+
+def rejected(attributes=LABELS, **how):
+    decoded = read(counter_request(attributes, **{"as_int": 3, **how}))
+    assert decoded.records == ()
+    (found,) = decoded.rejected
+    return found
+
+
+def test_a_delta_point_is_a_count_with_labels_of_closed_sets():
+    record = counted()
+    assert (record.metric, record.guard) == ("agent.guard.transitions", "identical_call")
+    assert (record.mode, record.value) == (Mode.WARN, 3)
+    assert record.labels == (("decision", "tracked"), ("route", "interactive_foreground"))
+    assert (record.start_ns, record.time_ns) == (NOW_NS - 1, NOW_NS)
+
+
+def test_a_whole_double_counts_like_an_integer():
+    plain, double = counted(as_int=12), counted(as_int=None, as_double=12.0)
+    assert plain.value == double.value == 12
+    assert plain.identity == double.identity
+
+
+def test_a_zero_is_a_count():
+    assert counted(as_int=0).value == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({"as_int": -1}, id="negative"),
+        pytest.param({"as_double": 1.5, "as_int": None}, id="fraction"),
+        pytest.param({"as_double": float("nan"), "as_int": None}, id="NaN"),
+        pytest.param({"as_double": float("inf"), "as_int": None}, id="infinite"),
+        pytest.param({"as_int": 2**53}, id="impossible"),
+        pytest.param({"start_time_unix_nano": NOW_NS + 1}, id="starts after its time"),
+    ],
+)
+def test_an_impossible_point_is_rejected(value):
+    assert rejected(**value).reason is RejectReason.BAD_VALUE
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        pytest.param({"temporality": 2}, RejectReason.CUMULATIVE, id="cumulative"),
+        pytest.param({"temporality": 0}, RejectReason.UNSPECIFIED_TEMPORALITY, id="unset"),
+        pytest.param({"temporality": 9}, RejectReason.UNSPECIFIED_TEMPORALITY, id="unknown"),
+        pytest.param({"is_monotonic": False}, RejectReason.NOT_MONOTONIC, id="up and down"),
+        pytest.param(
+            {"time_unix_nano": 0, "start_time_unix_nano": 0}, RejectReason.NO_TIME, id="no time"
+        ),
+        pytest.param(
+            {"metric": "agent.guard.prompt.duration"}, RejectReason.WRONG_INSTRUMENT, id="no sum"
+        ),
+    ],
+)
+def test_a_point_that_is_no_delta_of_a_counter_is_rejected(how, reason):
+    assert rejected(**how).reason is reason
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        pytest.param({"agent.guard.mode": None}, "agent.guard.mode is missing", id="no mode"),
+        pytest.param({"agent.guard.name": None}, "agent.guard.name is missing", id="no guard"),
+        pytest.param({"agent.guard.mode": "loud"}, "not one of off, shadow", id="unknown mode"),
+        pytest.param({"agent.guard.decision": "stop"}, "not one of reset", id="unknown word"),
+    ],
+)
+def test_a_point_with_a_bad_label_is_rejected(attributes, told):
+    found = rejected({**LABELS, **attributes})
+    assert found.reason is RejectReason.BAD_ATTRIBUTE
+    assert told in found.detail
+
+
+def test_cancelled_executions_are_never_counted():
+    found = rejected(
+        {**LABELS, "agent.guard.execution.status": "cancelled"},
+        metric="agent.guard.tool.executions",
+    )
+    assert "not one of success, error" in found.detail
+
+
+def test_a_host_of_before_the_contract_may_leave_the_guard_unnamed():
+    unnamed = {key: value for key, value in LABELS.items() if key != "agent.guard.name"}
+    assert counted(unnamed, scope=("agent.guard", "0.1.0")).guard is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "key", "word"),
+    [
+        ("agent.guard.prompts", "agent.guard.prompt.stage", "end"),
+        ("agent.guard.disruptions", "agent.guard.disruption.kind", "retry"),
+        ("agent.guard.violations", "agent.guard.invariant", "cancelled_counted"),
+        ("agent.guard.tool.executions", "agent.guard.execution.status", "error"),
+    ],
+)
+def test_each_counter_has_its_own_labels(metric, key, word):
+    record = counted({**LABELS, key: word}, metric=metric)
+    assert record.labels == ((key.removeprefix("agent.guard."), word),)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "agent.guard.prompt.id",
+        "agent.guard.candidate.ordinal",
+        "agent.guard.error.type",
+        "user.id",
+    ],
+)
+def test_a_label_that_names_a_prompt_or_a_person_is_told(key):
+    record = counted({**LABELS, key: "x"})
+    assert record.deny_listed == (key,)
+    assert key not in dict(record.labels)
+
+
+def test_an_unknown_label_is_dropped_and_counted():
+    decoded = read(counter_request({**LABELS, "region": "eu"}, as_int=3))
+    assert decoded.dropped_attributes == 1
+    assert decoded.records[0].deny_listed == ()
+
+
+def test_points_that_differ_in_a_dropped_label_are_two_points():
+    assert counted({**LABELS, "region": "eu"}).identity != (
+        counted({**LABELS, "region": "us"}).identity
+    )
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"as_int": 4}, id="value"),
+        pytest.param({"start_time_unix_nano": NOW_NS - 2}, id="start"),
+        pytest.param({"time_unix_nano": NOW_NS + 1}, id="time"),
+        pytest.param({"metric": "agent.guard.turns"}, id="metric"),
+    ],
+)
+def test_the_identity_is_the_stream_its_interval_and_its_value(how):
+    assert counted().identity == counted().identity
+    assert counted(**how).identity != counted().identity
+
+
+def test_the_order_of_labels_does_not_change_the_identity():
+    assert counted(dict(reversed(LABELS.items()))).identity == counted().identity
+
+
+def test_an_unknown_metric_is_counted_and_ignored():
+    decoded = read(counter_request(LABELS, metric="app.requests", as_int=3))
+    assert (decoded.records, decoded.rejected) == ((), ())
+    assert decoded.ignored_by_reason == {IgnoreReason.UNKNOWN_METRIC: 1}
+
+
+def test_a_point_without_recorded_value_is_ignored():
+    decoded = read(counter_request(LABELS, as_int=3, flags=1))
+    assert decoded.ignored_by_reason == {IgnoreReason.NO_DATA: 1}
+
+
+def test_a_gauge_of_a_counters_name_is_rejected():
+    request = counter_request(LABELS, as_int=3)
+    metric = request.resource_metrics[0].scope_metrics[0].metrics[0]
+    points = list(metric.sum.data_points)
+    metric.gauge.data_points.extend(points)
+    (found,) = read(request).rejected
+    assert found.reason is RejectReason.WRONG_INSTRUMENT
+    assert "came as gauge and is a counter" in found.detail
+
+
+def test_a_histogram_of_a_counters_name_is_rejected():
+    request = counter_request(LABELS, as_int=3)
+    metric = request.resource_metrics[0].scope_metrics[0].metrics[0]
+    metric.histogram.data_points.add(count=1, time_unix_nano=NOW_NS)
+    (found,) = read(request).rejected
+    assert found.reason is RejectReason.WRONG_INSTRUMENT
+
+
+def test_an_unset_start_stays_unset_on_another_clock():
+    batches = decode_metrics(
+        counter_request(LABELS, as_int=1, start_time_unix_nano=0).SerializeToString(),
+        Encoding.PROTOBUF,
+    )
+    decoded = read_metrics(
+        batches, environment="internal", now_ns=NOW_NS + 5, clock=lambda time_ns: time_ns + 5
+    )
+    (record,) = decoded.records
+    assert (record.start_ns, record.time_ns) == (0, NOW_NS + 5)
