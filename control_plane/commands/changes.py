@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from control_plane.context import Context
 from control_plane.errors import InvalidField, NotFound
 from control_plane.state import Action, Actor, AuditEntry, Environment
-from control_plane.stores.environments import Put, Write
 from control_plane.stores.codec import encode
+from control_plane.stores.environments import Put, Write
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.draw import Roster
 from reducer.rollout.ladder import Rollout, Wave

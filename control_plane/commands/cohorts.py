@@ -20,7 +20,7 @@ from control_plane.context import Context
 from control_plane.errors import InvalidField, NotFound, RuleViolated, WaveFrozenField
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import Action, Actor, Environment, Promotion
-from reducer.rollout.ladder import TREATED, Lowered, Refusal, Resumed, Rollout, apply
+from reducer.rollout.ladder import SETTABLE, TREATED, Lowered, Refusal, Resumed, Rollout, apply
 from reducer.vocabulary import Cohort, Mode
 
 
@@ -98,7 +98,7 @@ def set_cohort_mode(
 def _cohort(word: str) -> Cohort:
     found = next((cohort for cohort in Cohort if cohort == word), None)
     if found is None:
-        known = ", ".join(sorted(TREATED.values() | {Cohort.HOLDBACK, Cohort.CONTROL}))
+        known = ", ".join(sorted(SETTABLE))
         raise NotFound(f"there is no cohort {word[:64]!r}; the cohorts are {known}")
     return found
 
@@ -108,7 +108,8 @@ def _promotion(rollout: Rollout, cohort: Cohort, change: CohortChange) -> Promot
     treated = TREATED.get(to)
     if cohort is not treated:
         raise RuleViolated(f"a promotion to {to} is asked for on cohort {treated}, not on {cohort}")
-    assert change.gate_evaluation is not None and change.digest is not None  # the caller checked
+    assert change.gate_evaluation is not None  # the caller checked both
+    assert change.digest is not None
     return PromotionRequest(
         gate_evaluation=change.gate_evaluation,
         digest=change.digest,

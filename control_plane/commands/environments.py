@@ -20,6 +20,7 @@ from control_plane.context import Context
 from control_plane.errors import InvalidField, RuleViolated, StateConflict
 from control_plane.state import Action, Actor, Environment
 from control_plane.stores.owners import StatedFacts
+from reducer.catalogue import CATALOGUE
 from reducer.rollout.ladder import EvidenceSource, Rollout
 from reducer.rollout.pseudonym import pseudonym_of
 
@@ -50,10 +51,15 @@ def check_guard_name(name: str) -> str:
 
     Raises:
         InvalidField: it does not have a guard name's form.
+        RuleViolated: no guard of this name is in the catalogue.
     """
     if _GUARD.fullmatch(name) is None:
         raise InvalidField(
             f"a guard is named by 1 to 48 of a-z, 0-9 and '_', not {name[:64]!r}", pointer="/guard"
+        )
+    if name not in CATALOGUE:
+        raise RuleViolated(
+            f"guard {name!r} is not in the catalogue; the guards are {', '.join(sorted(CATALOGUE))}"
         )
     return name
 

@@ -36,6 +36,7 @@ def request_evaluation(
         gate=gate,
         requested_at=context.clock.now(),
         actor=actor,
+        wave=rollout.wave,
     )
     context.gates.request_evaluation(environment, evaluation)
     context.jobs.put(environment, Job(JobKind.EVALUATE, guard, evaluation.id))

@@ -76,7 +76,7 @@ def request_promotion(
             f"{guard} in {environment} has no gate evaluation {request.gate_evaluation}; ask for "
             "one with POST .../gate-evaluations"
         )
-    check_evaluation(context, held, rollout, evaluation, request)
+    check_evaluation(context, held, rollout, evaluation, request=request)
     draft = _draft_wave(context, rollout, request)
     after = apply(rollout, Promoted(draft))
     if isinstance(after, Refusal):
@@ -104,6 +104,7 @@ def check_evaluation(
     environment: Environment,
     rollout: Rollout,
     evaluation: Evaluation,
+    *,
     request: PromotionRequest,
 ) -> None:
     """Check that the evaluation allows this step of this rollout, now.
@@ -220,7 +221,7 @@ def carry_out(context: Context, environment: str, guard: str, number: int) -> Pr
         evaluation = context.gates.evaluation(environment, guard, asked.gate_evaluation)
         if evaluation is None:
             raise StateConflict(f"gate evaluation {asked.gate_evaluation} is gone")
-        check_evaluation(context, before, rollout, evaluation, request)
+        check_evaluation(context, before, rollout, evaluation, request=request)
         _check_revision(context, rollout, evaluation)
         wave, roster = frozen_wave(context, rollout, _draft_wave(context, rollout, request))
         after = apply(rollout, Promoted(wave))

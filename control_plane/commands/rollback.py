@@ -1,4 +1,4 @@
-"""Back to shadow: by a person, or by the system with a latch. It outranks whatever it races with."""
+"""Back to shadow: by a person, or by the system with a latch. It outranks what it races with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from control_plane.state import (
     Rollback,
     Violation,
 )
-from control_plane.stores.environments import Put
+from control_plane.stores.environments import Put, Write
 from control_plane.stores.incidents import put_rollback, put_violation
 from reducer.rollout.ladder import Refusal, RolledBack, Rollout, apply
 from reducer.vocabulary import Invariant, Mode
@@ -67,7 +67,10 @@ def roll_back(
         record = _record(context, before, lowered, actor=actor, reason=reason)
         note = _note(record, lowered, Action.ROLLED_BACK, guard or environment)
         after = replace(before, rollbacks=record.id)
-        writes = (*_writes(context, lowered), put_rollback(environment, record))
+        writes: tuple[Write, ...] = (
+            *_writes(context, lowered),
+            put_rollback(environment, record),
+        )
         return Change(after, writes, note, record)
 
     if guard is not None:

@@ -1,5 +1,7 @@
 """Restarting a phase's wave: the same phase and shares, perhaps another version pin."""
 
+from itertools import pairwise
+
 from control_plane.commands.changes import (
     Change,
     Decision,
@@ -94,7 +96,7 @@ def _share(context: Context, rollout: Rollout) -> int:
 def _check_looks(looks: tuple[int, ...] | None, dwell_days: int) -> tuple[int, ...]:
     if looks is None:
         return (dwell_days,)
-    rises = all(before < after for before, after in zip(looks, looks[1:], strict=False))
+    rises = all(before < after for before, after in pairwise(looks))
     if (
         not 1 <= len(looks) <= MAX_LOOKS
         or not rises

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from control_plane.ingest import json_scalars as scalar
 from control_plane.ingest.otlp import (
+    ELEMENT_LIMIT,
     NESTING_LIMIT,
     STRING_LIMIT,
     Attributes,
@@ -84,7 +85,7 @@ def _read_content(kind: str, content: object, field: str, depth: int) -> Value:
 def _read_nested(kind: str, content: object, field: str, depth: int) -> Value:
     if depth > NESTING_LIMIT:
         raise Refusal(RejectReason.UNREADABLE, f"a value is nested over {NESTING_LIMIT} deep")
-    values = _read_array(read_object(content, field).get("values"), field)
+    values = _read_array(read_object(content, field).get("values"), field)[:ELEMENT_LIMIT]
     if kind == "arrayValue":
         return tuple(None if item is None else read_value(item, field, depth) for item in values)
     return KeyValues(tuple(read_pair(item, depth) for item in values))

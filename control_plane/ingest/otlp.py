@@ -8,7 +8,10 @@ from typing import NamedTuple, TypeAlias
 from control_plane.ingest.rejections import Rejected
 
 ATTRIBUTE_LIMIT = 64
+RESOURCE_ATTRIBUTE_LIMIT = 256
+# What is longer is cut, not refused: hosts put command lines on their Resource.
 STRING_LIMIT = 4096
+ELEMENT_LIMIT = 256
 # Three protobuf messages per level: 30 levels stay under the parser's own 100.
 NESTING_LIMIT = 30
 NO_RECORDED_VALUE = 1

@@ -19,6 +19,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics as WireScopeMetrics
 
 from control_plane.ingest.otlp import (
+    ELEMENT_LIMIT,
     EMPTY_BODIES,
     NESTING_LIMIT,
     NO_RECORDED_VALUE,
@@ -37,7 +38,12 @@ from control_plane.ingest.otlp import (
     Temporality,
     Value,
 )
-from control_plane.ingest.quota import Quota, check_attribute_count, check_no_repeat
+from control_plane.ingest.quota import (
+    Quota,
+    check_attribute_count,
+    check_no_repeat,
+    check_resource_size,
+)
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
 from control_plane.ingest.wire import BadBody, Limits
 
@@ -53,6 +59,7 @@ def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[
     request = ExportLogsServiceRequest()
     _parse(request, body)
     quota = Quota(limits.records)
+    quota.wrap(len(request.resource_logs))
     return tuple(
         ResourceLogs(
             _resource(entry.resource.attributes),
@@ -69,6 +76,7 @@ def decode_metrics(
     request = ExportMetricsServiceRequest()
     _parse(request, body)
     quota = Quota(limits.records)
+    quota.wrap(len(request.resource_metrics))
     return tuple(
         ResourceMetrics(
             _resource(entry.resource.attributes),
@@ -91,6 +99,7 @@ def _parse(request: ExportLogsServiceRequest | ExportMetricsServiceRequest, body
 def _scope_logs(scope: WireScopeLogs, quota: Quota, *, wanted: Scopes) -> ScopeLogs:
     name, version = scope.scope.name, scope.scope.version
     count = len(scope.log_records)
+    quota.wrap(1)
     quota.take(count)
     if wanted is not None and name not in wanted:
         return ScopeLogs(name, version, (), skipped=count)
@@ -115,11 +124,11 @@ def _scope_metrics(scope: WireScopeMetrics, quota: Quota, *, wanted: Scopes) -> 
     is_wanted = wanted is None or name in wanted
     points: list[Point | Rejected] = []
     skipped = without_data = 0
+    quota.wrap(1 + len(scope.metrics))
     for metric in scope.metrics:
         kind = metric.WhichOneof("data")
         if kind is None:
             without_data += 1
-            quota.take(1)
             continue
         count = len(getattr(metric, kind).data_points)
         quota.take(count)
@@ -203,6 +212,7 @@ def _histogram_points(
 
 
 def _resource(pairs: Sequence[KeyValue]) -> Attributes:
+    check_resource_size(len(pairs))
     try:
         return {pair.key: _value(pair.value) for pair in pairs}
     except Refusal as refusal:
@@ -239,6 +249,6 @@ def _nested(value: AnyValue, kind: str, depth: int) -> Value:
     if depth > NESTING_LIMIT:
         raise Refusal(RejectReason.UNREADABLE, f"a value is nested over {NESTING_LIMIT} deep")
     if kind == "array_value":
-        return tuple(_value(item, depth) for item in value.array_value.values)
-    pairs = value.kvlist_value.values
+        return tuple(_value(item, depth) for item in value.array_value.values[:ELEMENT_LIMIT])
+    pairs = value.kvlist_value.values[:ELEMENT_LIMIT]
     return KeyValues(tuple((pair.key, _value(pair.value, depth)) for pair in pairs))

@@ -145,7 +145,7 @@ local function ended(batch, prompt, event)
     sums[TOKENS] = sums[TOKENS] + tokens
     sums[TURNS] = sums[TURNS] + turns
     sums[CALLS_AFTER] = sums[CALLS_AFTER] + calls_after
-    add_duration(sums, bucket)
+    if bucket then add_duration(sums, bucket) end
   end
   prompt.l = nil
   day_add(batch, prompt.d, 'ended', 1)

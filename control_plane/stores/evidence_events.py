@@ -53,13 +53,16 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A prompt ended. `duration_bucket` is the base-2 exponential bucket at scale 7."""
+    """A prompt ended. `duration_bucket` is the base-2 exponential bucket at scale 7.
+
+    None says that the host did not report it; without `transitions` a prompt is never covered.
+    """
 
     outcome: Outcome
     tokens: int
     turns: int
-    duration_bucket: int
-    transitions: int
+    duration_bucket: int | None
+    transitions: int | None
     calls_after_would_stop: int
     hour: int
 
@@ -156,8 +159,9 @@ def _news(news: PromptNews) -> tuple[str, list[int]]:
                 OUTCOME_PLACES[news.outcome],
                 news.tokens,
                 news.turns,
-                news.duration_bucket,
-                news.transitions,
+                # Lua arrays cannot hold nil: false and -1 say "not reported" there.
+                False if news.duration_bucket is None else news.duration_bucket,
+                -1 if news.transitions is None else news.transitions,
                 news.calls_after_would_stop,
                 news.hour,
             ]

@@ -1,0 +1,172 @@
+"""Intake of one request's records: violations first, then evidence, then the answer."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from control_plane.access import Identity
+from control_plane.clock import NANOSECONDS
+from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.context import Context
+from control_plane.errors import NotFound
+from control_plane.ingest.evidence import Booked, Bookkeeper
+from control_plane.ingest.identity import digest63
+from control_plane.ingest.native import Decoded, read_logs, read_metrics
+from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics
+from control_plane.ingest.records import LogRecord, MetricRecord
+from control_plane.ingest.rejections import Refusal, Rejected
+from control_plane.stores.evidence_events import EvidenceBatch, QuarantinedEvent, Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a request: how many items were accepted, and each that was rejected."""
+
+    accepted: int
+    rejected: tuple[Rejected, ...]
+
+
+class Intake:
+    """The way of telemetry into one control plane, shared by the threads of a web worker."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._bookkeepers: dict[tuple[str, str], Bookkeeper] = {}
+
+    def receive_logs(
+        self, batches: Iterable[ResourceLogs], *, sender: Identity, body_digest: str
+    ) -> Receipt:
+        """Take in the events of one request body.
+
+        Raises:
+            StoreUnavailable: nothing was written; the request may be sent again as it is.
+        """
+        clock = self._context.clock
+        decoded = read_logs(
+            batches,
+            environment=_environment_of(sender),
+            now_ns=clock.now_ns(),
+            clock=clock.moment_ns,
+        )
+        return self._take(decoded, sender, body_digest)
+
+    def receive_metrics(
+        self, batches: Iterable[ResourceMetrics], *, sender: Identity, body_digest: str
+    ) -> Receipt:
+        """Take in the points of one request body; errors as for logs."""
+        clock = self._context.clock
+        decoded = read_metrics(
+            batches,
+            environment=_environment_of(sender),
+            now_ns=clock.now_ns(),
+            clock=clock.moment_ns,
+        )
+        return self._take(decoded, sender, body_digest)
+
+    def _take(
+        self,
+        decoded: Decoded[LogRecord] | Decoded[MetricRecord],
+        sender: Identity,
+        body_digest: str,
+    ) -> Receipt:
+        environment = _environment_of(sender)
+        booked, refused = self._book(decoded.records, sender)
+        rejected = (*decoded.rejected, *refused)
+        violations = [violation for each in booked for violation in each.violations]
+        health = _health(rejected, decoded)
+        if violations and sender.is_trusted:
+            # Before the evidence and before the answer: a crash in between makes the sender
+            # repeat the request, and the violation is found again.
+            latch(self._context, environment, violations)
+        elif violations:
+            _count_untrusted(health, violations)
+        self._write(environment, booked, rejected, health=health, body_digest=body_digest)
+        return Receipt(len(booked), rejected)
+
+    def _book(
+        self, records: Iterable[LogRecord | MetricRecord], sender: Identity
+    ) -> tuple[list[Booked], list[Rejected]]:
+        bookkeeper = self._bookkeeper(sender)
+        booked: list[Booked] = []
+        refused: list[Rejected] = []
+        for record in records:
+            try:
+                booked.append(bookkeeper.book(record))
+            except Refusal as refusal:
+                refused.append(refusal.rejected)
+        return booked, refused
+
+    def _write(
+        self,
+        environment: str,
+        booked: list[Booked],
+        rejected: tuple[Rejected, ...],
+        *,
+        health: Counter[str],
+        body_digest: str,
+    ) -> None:
+        if not booked and not health:
+            return
+        clock = self._context.clock
+        batch = EvidenceBatch(
+            events=(
+                *(each.event for each in booked),
+                *self._quarantined(rejected, body_digest),
+            ),
+            sightings=frozenset(each.sighting for each in booked if each.sighting is not None),
+            health=health,
+            last_record_second=clock.now_ns() // NANOSECONDS if booked else 0,
+        )
+        self._context.evidence.write(environment, batch)
+
+    def _quarantined(
+        self, rejected: tuple[Rejected, ...], body_digest: str
+    ) -> Iterable[QuarantinedEvent]:
+        """Count what has no environment or version as records of today that do not conform."""
+        now = self._context.clock.now()
+        for at, each in enumerate(rejected):
+            if each.reason.is_quarantine:
+                digest = digest63("quarantined", body_digest, str(at))
+                yield QuarantinedEvent(Seen(digest, int(now.timestamp())), now.date())
+
+    def _bookkeeper(self, sender: Identity) -> Bookkeeper:
+        environment = _environment_of(sender)
+        key = (environment, sender.token_id)
+        found = self._bookkeepers.get(key)
+        if found is None:
+            held = self._context.environments.load(environment)
+            if held is None:
+                raise NotFound(
+                    f"environment {environment!r} does not exist yet; an admin creates it with "
+                    f"PUT /api/v1/environments/{environment}"
+                )
+            found = Bookkeeper(environment, bytes.fromhex(held.tag_key), sender.token_id)
+            self._bookkeepers[key] = found
+        return found
+
+
+def _environment_of(sender: Identity) -> str:
+    assert sender.environment is not None  # an ingest token always has one
+    return sender.environment
+
+
+def _health(
+    rejected: tuple[Rejected, ...], decoded: Decoded[LogRecord] | Decoded[MetricRecord]
+) -> Counter[str]:
+    """Count by reason what was not taken in; the reasons are closed sets."""
+    health: Counter[str] = Counter()
+    for each in rejected:
+        word = "quarantined" if each.reason.is_quarantine else "refused"
+        health[word] += 1
+        health[f"{word}:{each.reason}"] += 1
+    for reason, count in decoded.ignored_by_reason.items():
+        health[f"ignored:{reason}"] += count
+    if decoded.dropped_attributes:
+        health["dropped_attributes"] += decoded.dropped_attributes
+    return health
+
+
+def _count_untrusted(health: Counter[str], violations: list[FoundViolation]) -> None:
+    """An untrusted producer's violations are shown and change nothing."""
+    for violation in violations:
+        health[f"untrusted_violation:{violation.invariant}"] += 1

@@ -1,0 +1,131 @@
+"""Gathers the evidence of a wave from the store, in the form the analysis takes."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import date
+from hashlib import sha256
+
+import orjson
+import pandas as pd
+
+from analysis.frames import owner_totals
+from analysis.gates import Share, WaveDay, WaveEvidence
+from control_plane.context import Context
+from control_plane.queries.days import WaveDayView, complete_days, wave_days
+from control_plane.stores.evidence import OwnerDay
+from reducer.rollout.ladder import REFERENCE, TREATED, Rollout, Wave
+from reducer.rollout.policy import GatePolicy
+from reducer.vocabulary import Cohort, Gate, Invariant, Mode
+
+_COLUMNS = (
+    "owner",
+    "cohort",
+    "day",
+    "started",
+    "cancelled",
+    "completed",
+    "disrupted",
+    "tokens",
+    "turns",
+)
+
+
+def look_of(wave: Wave, complete: int) -> int:
+    """Return the declared look that is due: the largest one reached, before that the first."""
+    return max((look for look in wave.looks if look <= complete), default=wave.looks[0])
+
+
+def policy_at(policy: GatePolicy, wave: Wave) -> GatePolicy:
+    """Return the policy with alpha split over the wave's looks (statistics: K looks at alpha/K)."""
+    return replace(policy, alpha=policy.alpha / len(wave.looks))
+
+
+def days_for(context: Context, rollout: Rollout, wave: Wave) -> tuple[WaveDayView, ...]:
+    """Return the days of the wave so far."""
+    return wave_days(context, rollout.environment, wave)
+
+
+def gather(
+    context: Context, rollout: Rollout, wave: Wave, *, gate: Gate
+) -> tuple[WaveEvidence, Sequence[OwnerDay]]:
+    """Return the wave's evidence and the owner-days it rests on.
+
+    Raises:
+        ValueError: the owner-days contradict each other, an owner in two cohorts for one.
+    """
+    days = days_for(context, rollout, wave)
+    complete = complete_days(days)
+    declared = look_of(wave, len(complete))
+    used = complete[:declared]
+    rows = context.evidence.owner_days(rollout.environment, rollout.guard, wave.number, used)
+    ended = sum(row.ended for row in rows)
+    evidence = WaveEvidence(
+        environment=rollout.environment,
+        guard=rollout.guard,
+        gate=gate,
+        wave=wave.number,
+        treated=TREATED[wave.phase],
+        reference=REFERENCE[wave.phase],
+        owners=owner_totals(_frame(rows)),
+        rostered=_rostered(wave),
+        days=tuple(WaveDay(each.day, each.is_complete, each.reason) for each in days),
+        declared_days=declared,
+        coverage=Share(sum(row.covered for row in rows), ended) if ended else None,
+        contract=_contract(context, rollout.environment, complete),
+        violations=_violations(context, rollout.environment, wave, used),
+        lost=sum(row.lost for row in rows),
+    )
+    return evidence, rows
+
+
+def evidence_digest(rows: Sequence[OwnerDay], wave: Wave, *, policy_hash: str) -> str:
+    """Return the SHA-256 over the owner-days, the roster's digest and the policy's hash."""
+    plain = [asdict(row) for row in rows]
+    content = {"rows": plain, "roster": wave.roster_digest, "policy": policy_hash}
+    return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def started_by_cohort(rows: Sequence[OwnerDay]) -> tuple[tuple[str, int], ...]:
+    """Return how many prompts each cohort started."""
+    counted: Counter[str] = Counter()
+    for row in rows:
+        counted[row.cohort] += row.started
+    return tuple(sorted(counted.items()))
+
+
+def _frame(rows: Sequence[OwnerDay]) -> pd.DataFrame:
+    plain = [[getattr(row, column) for column in _COLUMNS] for row in rows]
+    frame = pd.DataFrame(plain, columns=list(_COLUMNS))
+    frame["cohort"] = frame["cohort"].astype(str)
+    return frame
+
+
+def _rostered(wave: Wave) -> Mapping[Cohort, int]:
+    if wave.phase.rank <= Mode.SHADOW.rank:
+        return {}
+    return {
+        TREATED[wave.phase]: wave.treated,
+        REFERENCE[wave.phase]: wave.roster_size - wave.treated,
+    }
+
+
+def _contract(context: Context, environment: str, complete: Sequence[date]) -> Share | None:
+    if not complete:
+        return None
+    last = context.evidence.sealed_days(environment, [complete[-1]])
+    if not last or last[0].records == 0:
+        return None
+    return Share(last[0].conforming, last[0].records)
+
+
+def _violations(
+    context: Context, environment: str, wave: Wave, used: Sequence[date]
+) -> Mapping[Invariant, int]:
+    """Count every violation of the environment since the wave opened: any of them counts."""
+    found = context.incidents.violations(environment)
+    counted = Counter(each.invariant for each in found if each.at >= wave.opened_at)
+    switched = context.evidence.switched(environment, used)
+    if switched:
+        counted[Invariant.TREATMENT_SWITCHED] += switched
+    return dict(counted)

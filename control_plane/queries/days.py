@@ -1,0 +1,69 @@
+"""The days of a wave: which are complete, and why the others do not count."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from control_plane.context import Context
+from reducer.rollout.days import COMPARED_DAYS, SealedDay, day_start, is_whole, why_incomplete
+from reducer.rollout.ladder import Wave
+
+MAX_DAYS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class WaveDayView:
+    """One UTC day of a wave; `reason` says why it does not count (yet)."""
+
+    day: date
+    is_complete: bool
+    reason: str | None
+
+
+def wave_days(context: Context, environment: str, wave: Wave) -> tuple[WaveDayView, ...]:
+    """Return every day the wave has touched so far, oldest first, at most the last 120."""
+    now = context.clock.now()
+    last = now if wave.closed_at is None else min(now, wave.closed_at)
+    first_day = max(wave.opened_at.date(), last.date() - timedelta(days=MAX_DAYS - 1))
+    days = [first_day + timedelta(days=at) for at in range((last.date() - first_day).days + 1)]
+    looked_at = [first_day - timedelta(days=back) for back in range(COMPARED_DAYS, 0, -1)]
+    sealed = {
+        each.day: each for each in context.evidence.sealed_days(environment, [*looked_at, *days])
+    }
+    floor = context.policies.of(environment).coverage_floor
+    return tuple(_view(day, wave, sealed, now=now, coverage_floor=floor) for day in days)
+
+
+def complete_days(days: Sequence[WaveDayView]) -> tuple[date, ...]:
+    """Return the complete ones, in order."""
+    return tuple(each.day for each in days if each.is_complete)
+
+
+def _view(
+    day: date,
+    wave: Wave,
+    sealed: dict[date, SealedDay],
+    *,
+    now: datetime,
+    coverage_floor: float,
+) -> WaveDayView:
+    reason = _reason(day, wave, sealed, now=now, coverage_floor=coverage_floor)
+    return WaveDayView(day, is_complete=reason is None, reason=reason)
+
+
+def _reason(
+    day: date,
+    wave: Wave,
+    sealed: dict[date, SealedDay],
+    *,
+    now: datetime,
+    coverage_floor: float,
+) -> str | None:
+    if day_start(day) < wave.opened_at:
+        return "the wave began during it"
+    if not is_whole(day, wave.opened_at, wave.closed_at):
+        return "the wave was closed during it"
+    if now < day_start(day + timedelta(days=1)):
+        return "it is not over yet"
+    previous = [each for each in sealed.values() if each.day < day]
+    return why_incomplete(sealed.get(day), previous, coverage_floor=coverage_floor)

@@ -1,0 +1,102 @@
+"""The page of one gate evaluation: what it found and which promotion it allows."""
+
+import orjson
+
+from control_plane.commands.changes import load_environment, load_rollout
+from control_plane.commands.promotions import PromotionRequest, check_evaluation
+from control_plane.context import Context
+from control_plane.errors import GuardwaveError, NotFound
+from control_plane.queries import cards
+from control_plane.queries.pages import (
+    CohortMove,
+    GatePage,
+    PromotionLine,
+    PromotionOffer,
+)
+from control_plane.queries.pages_evaluation import evaluation_view
+from control_plane.state import Environment, Evaluation, EvaluationStatus
+from reducer.rollout.draw import BPS, treated_count
+from reducer.rollout.ladder import COHORT_MODES, REFERENCE, TREATED, Rollout
+from reducer.vocabulary import Mode
+
+
+def gate_page(context: Context, environment: str, guard: str, number: int) -> GatePage:
+    """Return one finished gate evaluation.
+
+    Raises:
+        NotFound: no such environment, rollout or evaluation, or it is not done yet.
+    """
+    held = load_environment(context, environment)
+    rollout = load_rollout(context, environment, guard)
+    evaluation = context.gates.evaluation(environment, guard, number)
+    if evaluation is None:
+        raise NotFound(f"{guard} in {environment} has no gate evaluation {number}")
+    if evaluation.status is not EvaluationStatus.DONE or evaluation.result is None:
+        raise NotFound(f"gate evaluation {number} is {evaluation.status}; reload in a moment")
+    newest = context.gates.newest_done(environment, guard)
+    promotions = context.gates.promotions(environment, guard)
+    assert evaluation.evaluated_at is not None  # it is done
+    return GatePage(
+        frame=cards.frame(context),
+        card=cards.card(context, held, rollout),
+        evaluation_id=number,
+        digest=evaluation.digest or "",
+        evaluated_at=evaluation.evaluated_at,
+        evaluation=evaluation_view(orjson.loads(evaluation.result)),
+        newest_id=number if newest is None else newest.id,
+        offer=_offer(context, held, rollout, evaluation),
+        promotions=tuple(
+            PromotionLine(
+                promotion_id=each.id,
+                status=each.status,
+                requested_at=each.requested_at,
+                actor=each.actor.id,
+                reason=each.reason,
+                refusal=each.refusal,
+            )
+            for each in promotions
+            if each.gate_evaluation == number
+        ),
+    )
+
+
+def _offer(
+    context: Context, environment: Environment, rollout: Rollout, evaluation: Evaluation
+) -> PromotionOffer | None:
+    """Return the step this evaluation is about, None when the ladder has none from here."""
+    policy = context.policies.of(environment.name)
+    if rollout.phase is Mode.OFF:
+        return None
+    if rollout.phase is Mode.ENFORCE and rollout.treated_bps >= rollout.ceiling_bps:
+        return None
+    to = Mode.ENFORCE if rollout.phase is Mode.ENFORCE else list(Mode)[rollout.phase.rank + 1]
+    share = rollout.ceiling_bps if to is Mode.ENFORCE else BPS - policy.holdback_bps
+    request = PromotionRequest(evaluation.id, evaluation.digest or "", to, share)
+    try:
+        check_evaluation(context, environment, rollout, evaluation, request=request)
+        why_not = None
+    except GuardwaveError as error:
+        why_not = str(error)
+    return PromotionOffer(
+        to=to,
+        share_bps=share,
+        moves=_moves(context, rollout, to=to, share_bps=share),
+        is_allowed=why_not is None,
+        why_not=why_not,
+    )
+
+
+def _moves(
+    context: Context, rollout: Rollout, *, to: Mode, share_bps: int
+) -> tuple[CohortMove, ...]:
+    """Say what the step would do to whom, by the roster of the running wave where there is one."""
+    membership = cards.membership_wave(context, rollout)
+    before = COHORT_MODES[rollout.phase][REFERENCE[rollout.phase]]
+    size = None if membership is None else membership.roster_size
+    treated = None if size is None else treated_count(share_bps, size)
+    rest = None if size is None or treated is None else size - treated
+    after = COHORT_MODES[to]
+    return (
+        CohortMove(TREATED[to], treated, before, after[TREATED[to]]),
+        CohortMove(REFERENCE[to], rest, before, after[REFERENCE[to]]),
+    )

@@ -1,0 +1,70 @@
+"""The overview and the page of one rollout."""
+
+from collections import Counter
+
+from control_plane.commands.changes import load_environment, load_rollout
+from control_plane.context import Context
+from control_plane.queries import cards
+from control_plane.queries.days import wave_days
+from control_plane.queries.pages import (
+    GuardCard,
+    GuardPage,
+    OverviewPage,
+    RosterView,
+    ViolationCount,
+    WaveDayLine,
+)
+from control_plane.state import EvaluationStatus
+from reducer.rollout.ladder import Wave
+
+
+def overview(context: Context) -> OverviewPage:
+    """Return every rollout of every environment."""
+    found: list[GuardCard] = []
+    for name in context.environments.names():
+        environment = context.environments.load(name)
+        if environment is None:
+            continue
+        found.extend(
+            cards.card(context, environment, rollout)
+            for rollout in context.environments.rollouts(environment)
+        )
+    return OverviewPage(cards.frame(context), tuple(found))
+
+
+def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
+    """Return one rollout in full.
+
+    Raises:
+        NotFound: no such environment or rollout.
+    """
+    held = load_environment(context, environment)
+    rollout = load_rollout(context, environment, guard)
+    wave = cards.open_wave(context, rollout)
+    roster = cards.membership_wave(context, rollout)
+    days = () if wave is None else wave_days(context, environment, wave)
+    done = (
+        each
+        for each in context.gates.evaluations(environment, guard)
+        if each.status is EvaluationStatus.DONE
+    )
+    return GuardPage(
+        frame=cards.frame(context),
+        card=cards.card(context, held, rollout),
+        generation=rollout.generation,
+        roster=None
+        if roster is None
+        else RosterView(roster.roster_size, roster.roster_digest, roster.algorithm),
+        days=tuple(WaveDayLine(each.day, each.is_complete, each.reason) for each in days),
+        violations=_violations(context, environment, wave),
+        evaluations=tuple(cards.gate_summary(each) for each in done),
+    )
+
+
+def _violations(
+    context: Context, environment: str, wave: Wave | None
+) -> tuple[ViolationCount, ...]:
+    """Count the environment's violations since the wave opened, by invariant."""
+    found = context.incidents.violations(environment)
+    counted = Counter(each.invariant for each in found if wave is None or each.at >= wave.opened_at)
+    return tuple(ViolationCount(invariant, count) for invariant, count in sorted(counted.items()))

@@ -1,0 +1,56 @@
+"""The page that rolls an environment back."""
+
+from control_plane.commands.changes import load_environment
+from control_plane.context import Context
+from control_plane.queries import cards
+from control_plane.queries.pages import (
+    CohortMove,
+    RollbackConsequence,
+    RollbackLine,
+    RollbackPage,
+)
+from control_plane.state import ActorKind
+from reducer.rollout.ladder import Rollout
+from reducer.vocabulary import Mode
+
+
+def rollback_page(context: Context, environment: str) -> RollbackPage:
+    """Return what rolling back would do now, and the last time it happened.
+
+    Raises:
+        NotFound: no such environment.
+    """
+    held = load_environment(context, environment)
+    last = context.incidents.rollback(environment, held.rollbacks)
+    return RollbackPage(
+        frame=cards.frame(context),
+        environment=environment,
+        consequences=tuple(
+            _consequence(context, rollout) for rollout in context.environments.rollouts(held)
+        ),
+        latch=cards.latch_view(held),
+        last=None
+        if last is None
+        else RollbackLine(
+            rollback_id=last.id,
+            at=last.at,
+            actor=last.actor.id,
+            is_automatic=last.actor.kind is ActorKind.SYSTEM,
+            reason=last.reason,
+        ),
+    )
+
+
+def _consequence(context: Context, rollout: Rollout) -> RollbackConsequence:
+    lines = cards.cohort_lines(rollout, cards.membership_wave(context, rollout))
+    is_enforced = rollout.phase is Mode.ENFORCE
+    return RollbackConsequence(
+        guard=rollout.guard,
+        phase=rollout.phase,
+        enforced_share_bps=rollout.treated_bps if is_enforced else None,
+        moves=tuple(
+            CohortMove(line.cohort, line.owners, line.mode, Mode.SHADOW)
+            for line in lines
+            if line.mode.rank > Mode.SHADOW.rank
+        ),
+    )
