@@ -120,7 +120,10 @@ def days_used(days: tuple[date, ...]) -> str:
     if not days:
         return "no complete day yet"
     first, last = min(days), max(days)
-    return day(first) if first == last else f"{day(first)} to {day(last)}"
+    if first == last:
+        return day(first)
+    is_one_month = (first.year, first.month) == (last.year, last.month)
+    return f"{first.day if is_one_month else day(first)} to {day(last)}"
 
 
 def _signless(number: float, digits: int) -> str:

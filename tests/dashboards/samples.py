@@ -239,7 +239,7 @@ PUBLIC = GuardCard(
     open_violations=0,
     latch=None,
     gate=None,
-    next_step=NextStep(Mode.WARN, None, False, "internal must have passed the warn step first."),
+    next_step=NextStep(Mode.WARN, None, False, "Internal must have passed the warn step first."),
 )
 LATCHED = replace(
     CARD,
@@ -249,7 +249,7 @@ LATCHED = replace(
     wave=WaveProgress(4, 0, 7, NOW),
     open_violations=1,
     latch=LATCH,
-    next_step=NextStep(Mode.WARN, None, False, "the latch holds until an operator acknowledges."),
+    next_step=NextStep(Mode.WARN, None, False, "The latch holds until an operator acknowledges."),
 )
 OVERVIEW = OverviewPage(FRAME, (CARD, PUBLIC))
 GUARD_PAGE = GuardPage(

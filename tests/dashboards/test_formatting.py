@@ -66,8 +66,13 @@ def plain(text: str) -> str:
         pytest.param(fmt.days_used((date(2026, 3, 9),)), "9 March 2026", id="one day alone"),
         pytest.param(
             fmt.days_used((date(2026, 3, 10), date(2026, 3, 9))),
-            "9 March 2026 to 10 March 2026",
+            "9 to 10 March 2026",
             id="days in any order",
+        ),
+        pytest.param(
+            fmt.days_used((date(2026, 3, 30), date(2026, 4, 5))),
+            "30 March 2026 to 5 April 2026",
+            id="days of two months",
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_the_overview_says_mode_share_wave_telemetry_and_the_next_step(render: R
         "5 of 7 complete days",
         "flowing, last record 18 s ago · 84,322 accepted, 3 refused",
         "Not proven: completion 93.1 % enforced v 93.9 % control",
-        "promote to ◑ warn: not yet. internal must have passed the warn step first.",
+        "promote to ◑ warn: not yet. Internal must have passed the warn step first.",
         "No gate has been evaluated yet.",
     ):
         assert fact in said
