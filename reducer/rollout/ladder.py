@@ -1,9 +1,10 @@
-"""The rollout state machine: off -> shadow -> warn -> enforce, one step at a time, and back at once."""
+"""The rollout state machine: off, shadow, warn, enforce: up one step at a time, down at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import assert_never
 
 from reducer.rollout.draw import ALGORITHM, BPS
 from reducer.vocabulary import Cohort, Gate, Mode
@@ -156,6 +157,8 @@ def apply(rollout: Rollout, event: Event) -> Rollout | Refusal:
             return _promoted(rollout, wave)
         case WaveStarted(wave=wave):
             return _restarted(rollout, wave)
+        case _:
+            assert_never(event)
 
 
 def _in_shadow(rollout: Rollout) -> Rollout:
@@ -208,29 +211,42 @@ def _closed_at(rollout: Rollout, mode: Mode) -> Rollout:
 
 
 def _lowered_while_absent(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
-    """A cohort of another phase: at or below this phase's mode nothing is left to lower."""
-    if mode is rollout.phase or (cohort is not Cohort.EVERYONE and mode is Mode.SHADOW):
-        if rollout.phase.rank <= Mode.SHADOW.rank:
-            return rollout
+    """A cohort of another phase, whose owners have at most this phase's mode now.
+
+    Asking for that mode, or for shadow while off, again and again changes nothing: a retried call
+    that lowers a mode is never refused.
+    """
+    if mode.rank > _highest(cohort).rank:
+        return _raise_refused(rollout, cohort, mode)
     if mode.rank < rollout.phase.rank:
         return _closed_at(rollout, mode)
+    if mode is rollout.phase or mode is Mode.SHADOW:
+        return rollout
     return _raise_refused(rollout, cohort, mode)
 
 
+def _highest(cohort: Cohort) -> Mode:
+    held = (modes[cohort] for modes in COHORT_MODES.values() if cohort in modes)
+    return max(held, key=lambda mode: mode.rank)
+
+
 def _raise_refused(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
-    highest = max(
-        (held for modes in COHORT_MODES.values() for name, held in modes.items() if name is cohort),
-        key=lambda held: held.rank,
-    )
+    highest = _highest(cohort)
     if mode.rank > highest.rank:
         return Refusal(
             RefusalCode.ABOVE_COHORT, f"{cohort} never gets more than {highest}, asked for {mode}"
         )
-    if mode.rank > rollout.phase.rank + 1:
+    if mode.rank > rollout.phase.rank + 1 or cohort is not TREATED[mode]:
+        following = list(Mode)[rollout.phase.rank + 1]
         return Refusal(
             RefusalCode.STEP_SKIPPED,
-            f"no step is skipped: from {rollout.phase} the next phase is "
-            f"{list(Mode)[rollout.phase.rank + 1]}, not {mode}",
+            f"no step is skipped: from {rollout.phase} the next one sets {TREATED[following]} to "
+            f"{following}, not {cohort} to {mode}",
+        )
+    if mode is Mode.SHADOW:
+        return Refusal(
+            RefusalCode.STEP_SKIPPED,
+            "from off to shadow the step is free: resume the rollout, which no lowering does",
         )
     return Refusal(
         RefusalCode.GATE_REQUIRED,
@@ -242,19 +258,19 @@ def _raise_refused(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
 def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
     to = wave.phase
     is_next_phase = to.rank == rollout.phase.rank + 1 and to.rank > Mode.SHADOW.rank
-    is_larger_share = (
-        to is rollout.phase is Mode.ENFORCE and wave.treated_bps > rollout.treated_bps
-    )
+    is_larger_share = to is rollout.phase is Mode.ENFORCE and wave.treated_bps > rollout.treated_bps
     if not (is_next_phase or is_larger_share):
         return Refusal(
             RefusalCode.STEP_SKIPPED,
             f"from {rollout.phase} a promotion goes one step up or to a larger share, not to {to}",
         )
-    if to is Mode.ENFORCE and wave.treated_bps > rollout.ceiling_bps:
+    if _exceeds_ceiling(rollout, wave):
+        return _above_ceiling(rollout, wave)
+    if wave.version_pin != rollout.version_pin:
         return Refusal(
-            RefusalCode.ABOVE_CEILING,
-            f"{wave.treated_bps} basis points exceed the ceiling of {rollout.ceiling_bps}; only a "
-            "capacity attestation lifts it",
+            RefusalCode.WAVE_OUT_OF_ORDER,
+            "the gate was evaluated for the versions "
+            f"{', '.join(rollout.version_pin)}; start a wave with the new pin and evaluate again",
         )
     if wave.number != rollout.last_wave + 1:
         return _out_of_order(rollout, wave)
@@ -274,6 +290,14 @@ def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
             f"a wave restarts the phase {rollout.phase}; off has no wave, and only a promotion "
             f"leads to {wave.phase}",
         )
+    if _exceeds_ceiling(rollout, wave):
+        return _above_ceiling(rollout, wave)
+    if wave.treated_bps > rollout.treated_bps:
+        return Refusal(
+            RefusalCode.GATE_REQUIRED,
+            f"a restarted wave treats at most {rollout.treated_bps} basis points as before, not "
+            f"{wave.treated_bps}; a larger share is a promotion and names a gate evaluation",
+        )
     if wave.number != rollout.last_wave + 1:
         return _out_of_order(rollout, wave)
     return _opened(rollout, wave)
@@ -289,6 +313,18 @@ def _opened(rollout: Rollout, wave: Wave) -> Rollout:
         last_wave=wave.number,
         membership_wave=wave.number if has_roster else 0,
         treated_bps=wave.treated_bps,
+    )
+
+
+def _exceeds_ceiling(rollout: Rollout, wave: Wave) -> bool:
+    return wave.phase is Mode.ENFORCE and wave.treated_bps > rollout.ceiling_bps
+
+
+def _above_ceiling(rollout: Rollout, wave: Wave) -> Refusal:
+    return Refusal(
+        RefusalCode.ABOVE_CEILING,
+        f"{wave.treated_bps} basis points exceed the ceiling of {rollout.ceiling_bps}; only a "
+        "capacity attestation lifts it",
     )
 
 

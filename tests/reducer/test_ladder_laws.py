@@ -1,0 +1,137 @@
+"""What holds for a rollout whatever happens to it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reducer.rollout.draw import draw, treated_count
+from reducer.rollout.ladder import (
+    SETTABLE,
+    Lowered,
+    Promoted,
+    Refusal,
+    Resumed,
+    RolledBack,
+    Rollout,
+    apply,
+)
+from reducer.vocabulary import Mode
+from tests.strategies import histories, modes, rosters, states
+
+# A history may begin as people begin one, or in any state that a fault might leave behind.
+anywhere = histories() | histories(start=states)
+settable = st.sampled_from(sorted(SETTABLE))
+
+
+def what_generation_follows(rollout: Rollout) -> tuple[object, ...]:
+    return rollout.phase, rollout.wave, rollout.treated_bps, rollout.version_pin
+
+
+@given(anywhere)
+def test_a_rollback_always_ends_in_shadow_or_below_and_is_never_refused(steps):
+    for step in steps:
+        after = apply(step.after, RolledBack())
+        assert isinstance(after, Rollout)
+        assert after.phase is Mode.SHADOW.at_most(step.after.phase)
+
+
+@given(anywhere)
+def test_a_second_rollback_changes_nothing(steps):
+    once = apply(steps[-1].after, RolledBack())
+    assert isinstance(once, Rollout)
+    assert apply(once, RolledBack()) is once
+
+
+@given(anywhere)
+def test_the_salt_epoch_rises_by_one_exactly_when_a_rollback_lowers(steps):
+    for step in steps:
+        lowers = isinstance(step.event, RolledBack) and step.before.phase.rank > Mode.SHADOW.rank
+        assert step.after.salt_epoch == step.before.salt_epoch + lowers
+
+
+@given(histories(promotions=False))
+def test_without_a_promotion_nobody_ever_gets_more_than_shadow(steps):
+    assert all(step.after.phase.rank <= Mode.SHADOW.rank for step in steps)
+
+
+@given(anywhere)
+def test_only_a_promotion_raises_a_mode_or_a_share(steps):
+    for before, event, _, after in steps:
+        if isinstance(event, Promoted):
+            continue
+        is_resumed = isinstance(event, Resumed) and before.phase is Mode.OFF
+        assert after.phase.rank <= before.phase.rank or is_resumed
+        if after.phase is before.phase:
+            assert after.treated_bps <= before.treated_bps
+
+
+@given(anywhere)
+def test_no_step_of_the_ladder_is_skipped(steps):
+    assert all(step.after.phase.rank - step.before.phase.rank <= 1 for step in steps)
+
+
+@given(histories(), rosters)
+def test_the_enforced_share_never_exceeds_the_ceiling(steps, roster):
+    for step in steps:
+        rollout = step.after
+        if rollout.phase is Mode.ENFORCE:
+            assert rollout.treated_bps <= rollout.ceiling_bps
+            share = rollout.treated_bps
+            drawn = draw("internal", rollout.guard, rollout.salt, roster, share_bps=share)
+            assert drawn.treated <= treated_count(rollout.ceiling_bps, len(roster))
+
+
+@given(anywhere)
+def test_the_generation_moves_by_one_exactly_when_phase_wave_share_or_pin_changed(steps):
+    for before, _, _, after in steps:
+        changed = what_generation_follows(before) != what_generation_follows(after)
+        assert after.generation == before.generation + changed
+        assert (after is before) is not changed
+
+
+@given(anywhere)
+def test_a_wave_that_opens_has_a_number_that_was_never_used(steps):
+    for before, _, _, after in steps:
+        opens = after is not before and after.wave > 0
+        assert after.last_wave == before.last_wave + opens
+        assert not opens or after.wave == after.last_wave
+
+
+@given(histories())
+def test_what_is_open_and_what_tells_cohorts_apart_fit_the_phase(steps):
+    for step in steps:
+        rollout = step.after
+        assert rollout.wave in {0, rollout.last_wave}
+        assert (rollout.membership_wave > 0) is (rollout.phase.rank > Mode.SHADOW.rank)
+        assert rollout.wave > 0 or rollout.phase is not Mode.ENFORCE
+
+
+@given(histories())
+def test_the_highest_step_ever_taken_is_never_forgotten(steps):
+    for before, event, _, after in steps:
+        assert after.reached.rank >= max(before.reached.rank, after.phase.rank)
+        assert after.reached_bps >= before.reached_bps
+        if not isinstance(event, Promoted):
+            assert (after.reached, after.reached_bps) == (before.reached, before.reached_bps)
+
+
+@given(anywhere, settable)
+def test_switching_a_cohort_off_is_never_refused(steps, cohort):
+    after = apply(steps[-1].after, Lowered(cohort, Mode.OFF))
+    assert isinstance(after, Rollout)
+    assert after.phase is Mode.OFF
+
+
+@given(anywhere, settable, modes)
+def test_a_lowering_that_is_sent_again_changes_nothing_more(steps, cohort, mode):
+    event = Lowered(cohort, mode)
+    once = apply(steps[-1].after, event)
+    if isinstance(once, Rollout):
+        assert apply(once, event) is once
+
+
+@given(anywhere)
+def test_a_refusal_has_a_sentence_that_names_what_was_asked_or_what_is(steps):
+    for step in steps:
+        if isinstance(step.answer, Refusal):
+            assert step.after is step.before
+            assert len(step.answer.sentence.split()) >= 6
