@@ -3,14 +3,15 @@
 import hmac
 import re
 from dataclasses import dataclass
-from hashlib import blake2b
 
-from reducer.rollout.fields import base32_of_80_bits, length_prefixed
+from reducer.rollout.fields import keyed_80_bits, length_prefixed
 from reducer.vocabulary import Cohort, Mode
 
 SCHEME = "a1"
 ROSTERLESS = frozenset({Cohort.INELIGIBLE, Cohort.OUTSIDE})
 
+_COHORTS = frozenset(map(str, Cohort))
+_MODES = frozenset(map(str, Mode))
 _SHAPE = re.compile(
     r"a1\.(?P<guard>[a-z0-9_]{1,48})\.(?P<pseudonym>[A-Z2-7]{16})\.(?P<wave>0|[1-9][0-9]{0,8})"
     r"\.(?P<cohort>[a-z]{1,16})\.(?P<mode>[a-z]{1,8})\.(?P<generation>0|[1-9][0-9]{0,8})"
@@ -38,8 +39,7 @@ class Forged:
 
 
 def _tag(tag_key: bytes, environment: str, fields: tuple[str, ...]) -> str:
-    body = length_prefixed(SCHEME, environment, *fields)
-    return base32_of_80_bits(blake2b(body, digest_size=10, key=tag_key).digest())
+    return keyed_80_bits(tag_key, length_prefixed(SCHEME, environment, *fields))
 
 
 def _fields(assignment: Assignment) -> tuple[str, ...]:
@@ -60,7 +60,10 @@ def issue(tag_key: bytes, environment: str, assignment: Assignment) -> str:
 
 
 def verify(tag_key: bytes, environment: str, text: str) -> Assignment | Forged:
-    """Return what the id says when this environment issued it; the tag is compared in equal time."""
+    """Return what the id says when this environment issued it, else why it is forged.
+
+    No text makes it raise. The tag is compared in time that does not depend on where it differs.
+    """
     found = _SHAPE.fullmatch(text)
     if found is None:
         return Forged("it does not have the shape of an assignment id")
@@ -68,4 +71,7 @@ def verify(tag_key: bytes, environment: str, text: str) -> Assignment | Forged:
     if not hmac.compare_digest(_tag(tag_key, environment, tuple(fields)), tag):
         return Forged("its tag is not of this environment")
     guard, pseudonym, wave, cohort, mode, generation = fields
+    if cohort not in _COHORTS or mode not in _MODES:
+        # Ours, but issued by a newer server beside this one: it cannot be evidence here.
+        return Forged("it names a cohort or a mode that this server does not know")
     return Assignment(guard, pseudonym, int(wave), Cohort(cohort), Mode(mode), int(generation))

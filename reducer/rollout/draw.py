@@ -61,7 +61,10 @@ class Roster:
             ValueError: the length is not a whole number of owners.
         """
         if len(packed) % PSEUDONYM_BYTES:
-            raise ValueError(f"a packed roster has 10 bytes an owner; {len(packed)} bytes is not")
+            raise ValueError(
+                f"a packed roster has {PSEUDONYM_BYTES} bytes an owner; "
+                f"{len(packed)} bytes are not a whole number of owners"
+            )
         steps = range(0, len(packed), PSEUDONYM_BYTES)
         return cls(tuple(unpack(packed[at : at + PSEUDONYM_BYTES]) for at in steps), treated)
 

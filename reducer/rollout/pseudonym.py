@@ -1,11 +1,12 @@
 """Owner ids become pseudonyms here, once, and are forgotten."""
 
 import base64
-from hashlib import blake2b
+import re
 
-from reducer.rollout.fields import base32_of_80_bits
+from reducer.rollout.fields import base32_of_80_bits, keyed_80_bits
 
 PSEUDONYM_BYTES = 10
+PSEUDONYM_SHAPE = re.compile(r"[A-Z2-7]{16}")
 MAX_OWNER_BYTES = 256
 
 
@@ -30,10 +31,9 @@ def pseudonym_of(key: bytes, owner: str) -> str:
     environments be joined on it.
 
     Raises:
-        ValueError: the owner id is empty, too long or not printable.
+        ValueError: the owner id is empty, too long or not printable, or the key is empty.
     """
-    digest = blake2b(check_owner(owner).encode(), digest_size=PSEUDONYM_BYTES, key=key).digest()
-    return base32_of_80_bits(digest)
+    return keyed_80_bits(key, check_owner(owner).encode())
 
 
 def pack(pseudonym: str) -> bytes:
@@ -42,11 +42,18 @@ def pack(pseudonym: str) -> bytes:
     Raises:
         ValueError: the text is not 16 base32 characters.
     """
-    if len(pseudonym) != 16:
-        raise ValueError(f"a pseudonym has 16 characters, not {len(pseudonym)}")
+    # b32decode alone would take padding, and a roster of 10 bytes an owner would then be misread.
+    if PSEUDONYM_SHAPE.fullmatch(pseudonym) is None:
+        raise ValueError("a pseudonym has 16 characters of A-Z and 2-7; this one does not")
     return base64.b32decode(pseudonym)
 
 
 def unpack(packed: bytes) -> str:
-    """Return the pseudonym of its 10 packed bytes."""
+    """Return the pseudonym of its 10 packed bytes.
+
+    Raises:
+        ValueError: there are not 10 bytes.
+    """
+    if len(packed) != PSEUDONYM_BYTES:
+        raise ValueError(f"a packed pseudonym has {PSEUDONYM_BYTES} bytes, not {len(packed)}")
     return base32_of_80_bits(packed)
