@@ -10,7 +10,10 @@ from reducer.vocabulary import Cohort, Mode, Reason
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An owner's place on the roster that tells cohorts apart: rank from 1, size, how many treated."""
+    """An owner's place on the roster that tells cohorts apart.
+
+    `rank` counts from 1, `size` is the roster's, the first `treated` ranks are treated.
+    """
 
     rank: int
     size: int
@@ -20,7 +23,7 @@ class Place:
     @property
     def is_treated(self) -> bool:
         """Whether the owner is among the first `treated` of the draw."""
-        return self.rank <= self.treated
+        return 1 <= self.rank <= self.treated
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ def _cohort(rollout: Rollout, place: Place | None, *, is_eligible: bool) -> tupl
     if place is None:
         return (Cohort.OUTSIDE if is_eligible else Cohort.INELIGIBLE), 0
     if rollout.wave == 0:
-        # A wave closed by lowering: all that were on its roster now get the phase's own mode.
-        return TREATED[rollout.phase], 0
+        # A wave closed by lowering: all that were on its roster now get the phase's own mode. That
+        # is warn; enforce without a wave has no frozen share, so nobody is treated.
+        return (TREATED if rollout.phase is Mode.WARN else REFERENCE)[rollout.phase], 0
     treated = place.is_treated
     return (TREATED if treated else REFERENCE)[rollout.phase], rollout.wave

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from math import isnan
 
 MAX_OUTAGE_SECONDS = 300
 BUSY_HOUR_PROMPTS = 20
@@ -55,11 +56,12 @@ def why_incomplete(
     outage = sealed.longest_outage_seconds
     if outage is None:
         return "no heartbeat shows that intake was up"
-    if outage > MAX_OUTAGE_SECONDS:
+    if isnan(outage) or outage > MAX_OUTAGE_SECONDS:
         return f"intake was down for {outage:.0f} s, more than {MAX_OUTAGE_SECONDS} s"
     silent = _silent_hour(sealed, previous)
     if silent is not None:
-        return f"no prompt started from {silent:02d}:00 to {silent + 1:02d}:00, on earlier days some did"
+        hours = f"{silent:02d}:00 to {silent + 1:02d}:00"
+        return f"no prompt started from {hours}, on each of the 7 days before some did"
     if sealed.ended == 0:
         return "no prompt ended on it"
     if sealed.covered < coverage_floor * sealed.ended:
@@ -68,9 +70,10 @@ def why_incomplete(
 
 
 def _silent_hour(sealed: SealedDay, previous: Sequence[SealedDay]) -> int | None:
-    wanted = {sealed.day - timedelta(days=back) for back in range(1, COMPARED_DAYS + 1)}
-    compared = [day for day in previous if day.day in wanted]
-    if len(compared) < COMPARED_DAYS:
+    earliest = sealed.day - timedelta(days=COMPARED_DAYS)
+    compared = [day for day in previous if earliest <= day.day < sealed.day]
+    # A day that is there in two revisions must not stand in for one that is missing.
+    if len({day.day for day in compared}) < COMPARED_DAYS:
         return None
     for hour, prompts in enumerate(sealed.hourly_prompts):
         was_busy = all(day.hourly_prompts[hour] >= BUSY_HOUR_PROMPTS for day in compared)

@@ -80,7 +80,10 @@ def reasons_against(
 
 
 def is_stable(facts: OwnerFacts, complete_days: tuple[date, ...]) -> bool:
-    """Whether the owner had prompts on at least 3 of the last 7 complete days (an enforce roster)."""
+    """Whether the owner had prompts on at least 3 of the last 7 complete days.
+
+    `complete_days` are in rising order. An enforce roster holds stable owners only.
+    """
     return len(facts.prompt_days & set(complete_days[-MEMORY_DAYS:])) >= STABLE_DAYS
 
 

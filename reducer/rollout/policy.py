@@ -1,4 +1,4 @@
-"""What a gate asks for, as data: margins, minimum data, dwell, ceilings. Read from versioned TOML."""
+"""What a gate asks for, as data from versioned TOML: margins, minimum data, dwell, ceilings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from reducer.vocabulary import Gate, Metric
 
 @dataclass(frozen=True, slots=True)
 class MinimumData:
-    """Below any of these the data cannot decide, whatever the p value (statistics: minimum data)."""
+    """Below any of these the data cannot decide, whatever the p value."""
 
     owners: int = 30
     effective_owners: float = 10.0

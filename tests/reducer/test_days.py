@@ -1,0 +1,156 @@
+"""Which days count, and in words why one does not."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reducer.rollout.days import SEAL_DELAY, SealedDay, day_start, is_whole, why_incomplete
+
+DAY = date(2026, 3, 9)
+GOOD = SealedDay(
+    day=DAY,
+    revision=1,
+    hourly_prompts=(30,) * 24,
+    longest_outage_seconds=61.0,
+    ended=700,
+    covered=700,
+    records=9000,
+    conforming=9000,
+)
+
+
+def at(day: int, hour: int = 0) -> datetime:
+    return datetime(2026, 3, day, hour, tzinfo=UTC)
+
+
+def before(days: int, hourly: tuple[int, ...] = (20,) * 24) -> list[SealedDay]:
+    return [
+        replace(GOOD, day=DAY - timedelta(n), hourly_prompts=hourly) for n in range(1, days + 1)
+    ]
+
+
+def silent_at(hour: int, prompts: int = 0) -> SealedDay:
+    return replace(GOOD, hourly_prompts=tuple(prompts if h == hour else 30 for h in range(24)))
+
+
+def why(sealed: SealedDay | None, previous=()) -> str | None:
+    return why_incomplete(sealed, previous, coverage_floor=0.99)
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed", "whole"),
+    [
+        pytest.param(at(9), None, True, id="opened at midnight"),
+        pytest.param(at(9) + timedelta(microseconds=1), None, False, id="opened just after it"),
+        pytest.param(at(8, 23), None, True, id="opened the evening before"),
+        pytest.param(at(9, 12), None, False, id="opened at noon"),
+        pytest.param(at(10), None, False, id="opened on the next day"),
+        pytest.param(at(8), at(10), True, id="closed at the midnight that ends it"),
+        pytest.param(at(8), at(10) - timedelta(microseconds=1), False, id="closed just before"),
+        pytest.param(at(1), at(8), False, id="closed before it"),
+        pytest.param(
+            datetime(2026, 3, 9, 1, tzinfo=timezone(timedelta(hours=2))),
+            None,
+            True,
+            id="opened after midnight elsewhere, before midnight in UTC",
+        ),
+    ],
+)
+def test_a_day_counts_only_when_it_lies_wholly_inside_the_wave(opened, closed, whole):
+    assert is_whole(DAY, opened, closed) is whole
+
+
+@given(st.dates(date(2020, 1, 1), date(2030, 1, 1)), st.timedeltas(timedelta(0), timedelta(30)))
+def test_a_wave_of_n_days_has_n_or_n_minus_1_whole_days(first, length):
+    opened = day_start(first) + timedelta(hours=7)
+    closed = opened + length
+    around = (first + timedelta(n) for n in range(-1, 33))
+    whole = sum(is_whole(day, opened, closed) for day in around)
+    assert length.days - 1 <= whole <= length.days
+
+
+def test_a_day_begins_at_midnight_utc_and_is_sealed_two_hours_after_its_end():
+    assert day_start(DAY) == at(9)
+    assert day_start(DAY + timedelta(1)) + SEAL_DELAY == at(10, 2)
+
+
+@pytest.mark.parametrize(
+    ("sealed", "words"),
+    [
+        pytest.param(None, "it is not sealed yet", id="not sealed"),
+        pytest.param(
+            replace(GOOD, longest_outage_seconds=None),
+            "no heartbeat shows that intake was up",
+            id="no heartbeat",
+        ),
+        pytest.param(
+            replace(GOOD, longest_outage_seconds=301.0),
+            "intake was down for 301 s, more than 300 s",
+            id="an outage of over 5 minutes",
+        ),
+        pytest.param(
+            replace(GOOD, longest_outage_seconds=float("nan")),
+            "intake was down for nan s, more than 300 s",
+            id="an outage that is not a number",
+        ),
+        pytest.param(
+            silent_at(14),
+            "no prompt started from 14:00 to 15:00, on each of the 7 days before some did",
+            id="a silent hour",
+        ),
+        pytest.param(
+            silent_at(23),
+            "no prompt started from 23:00 to 24:00, on each of the 7 days before some did",
+            id="a silent last hour",
+        ),
+        pytest.param(replace(GOOD, ended=0, covered=0), "no prompt ended on it", id="no traffic"),
+        pytest.param(
+            replace(GOOD, covered=692),
+            "telemetry covered 692 of 700 ended prompts",
+            id="coverage just under 99 %",
+        ),
+    ],
+)
+def test_a_day_that_does_not_count_says_why(sealed, words):
+    assert why(sealed, before(7)) == words
+
+
+@pytest.mark.parametrize(
+    "sealed",
+    [
+        pytest.param(GOOD, id="nothing amiss"),
+        pytest.param(replace(GOOD, longest_outage_seconds=300.0), id="an outage of 5 minutes"),
+        pytest.param(replace(GOOD, covered=693), id="coverage of exactly 99 %"),
+        pytest.param(silent_at(14, prompts=1), id="one prompt in an hour"),
+    ],
+)
+def test_a_day_at_the_edge_counts(sealed):
+    assert why(sealed, before(7)) is None
+
+
+@pytest.mark.parametrize(
+    "previous",
+    [
+        pytest.param([], id="the first day"),
+        pytest.param(before(6), id="6 days before it"),
+        pytest.param([*before(6), before(6)[0]], id="6 days, one of them in two revisions"),
+        pytest.param(before(8)[1:], id="7 days, the last one missing"),
+        pytest.param([*before(6), replace(GOOD, day=DAY)], id="6 days and itself"),
+        pytest.param([*before(6), *before(7, (19,) * 24)[6:]], id="19 prompts on one of them"),
+    ],
+)
+def test_a_silent_hour_is_not_judged_without_seven_busy_days_before_it(previous):
+    assert why(silent_at(14), previous) is None
+
+
+def test_days_older_than_the_seven_before_do_not_excuse_a_silent_hour():
+    quiet_long_ago = replace(GOOD, day=DAY - timedelta(8), hourly_prompts=(0,) * 24)
+    assert why(silent_at(14), [quiet_long_ago, *before(7)]) is not None
+
+
+@given(st.permutations(before(7)))
+def test_the_days_before_may_come_in_any_order(previous):
+    assert why(silent_at(3), previous) == why(silent_at(3), before(7))
