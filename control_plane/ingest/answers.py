@@ -9,11 +9,18 @@ from google.protobuf.any_pb2 import Any as Packed
 # googleapis-common-protos ships no type information
 from google.rpc.error_details_pb2 import BadRequest  # type: ignore[import-untyped]  # see above
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # see above
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceResponse,
+)
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsPartialSuccess,
     ExportMetricsServiceResponse,
 )
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from control_plane.ingest.rejections import Rejected
 from control_plane.ingest.wire import Encoding
@@ -78,20 +85,14 @@ def partial(encoding: Encoding, signal: Signal, *, rejected: int, message: str) 
 def _partial_message(signal: Signal, rejected: int, text: str) -> bytes:
     match signal:
         case Signal.LOGS:
-            logs = ExportLogsServiceResponse()
-            logs.partial_success.rejected_log_records = rejected
-            logs.partial_success.error_message = text
-            return logs.SerializeToString()
+            logs = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=text)
+            return ExportLogsServiceResponse(partial_success=logs).SerializeToString()
         case Signal.METRICS:
-            metrics = ExportMetricsServiceResponse()
-            metrics.partial_success.rejected_data_points = rejected
-            metrics.partial_success.error_message = text
-            return metrics.SerializeToString()
+            points = ExportMetricsPartialSuccess(rejected_data_points=rejected, error_message=text)
+            return ExportMetricsServiceResponse(partial_success=points).SerializeToString()
         case Signal.TRACES:
-            traces = ExportTraceServiceResponse()
-            traces.partial_success.rejected_spans = rejected
-            traces.partial_success.error_message = text
-            return traces.SerializeToString()
+            spans = ExportTracePartialSuccess(rejected_spans=rejected, error_message=text)
+            return ExportTraceServiceResponse(partial_success=spans).SerializeToString()
 
 
 def status(encoding: Encoding, http_status: int, message: str) -> Answer:

@@ -6,6 +6,7 @@ from control_plane.ingest.identity import resource_digest
 from control_plane.ingest.otlp import Attributes
 from control_plane.ingest.records import Origin
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
+from reducer.rollout.invariants import is_overlong
 
 
 def read_origin(
@@ -27,6 +28,11 @@ def _read(attributes: Attributes, scope_version: str, *, environment: str) -> Or
     version = _text(attributes, contract.SERVICE_VERSION)
     if not version:
         raise Refusal(RejectReason.VERSION_MISSING, "the Resource has no service.version")
+    if is_overlong(version):
+        raise Refusal(
+            RejectReason.BAD_ATTRIBUTE,
+            f"service.version is a string of {len(version)} characters and over 128 bytes",
+        )
     contract_version = contract.SCOPE_VERSIONS.get(scope_version)
     if contract_version is None:
         raise Refusal(

@@ -31,7 +31,7 @@ from control_plane.ingest.otlp import (
     ScopeMetrics,
     Temporality,
 )
-from control_plane.ingest.quota import Quota
+from control_plane.ingest.quota import Quota, check_resource_size
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
 from control_plane.ingest.wire import BadBody, Limits
 
@@ -51,10 +51,11 @@ def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[
         ResourceLogs(
             _resource(entry),
             tuple(
-                _scope_logs(scope, quota, wanted=wanted) for scope in _objects(entry, "scopeLogs")
+                _scope_logs(scope, quota, wanted=wanted)
+                for scope in _objects(entry, "scopeLogs", quota)
             ),
         )
-        for entry in _objects(_load(body), "resourceLogs")
+        for entry in _objects(_load(body), "resourceLogs", quota)
     )
 
 
@@ -68,10 +69,10 @@ def decode_metrics(
             _resource(entry),
             tuple(
                 _scope_metrics(scope, quota, wanted=wanted)
-                for scope in _objects(entry, "scopeMetrics")
+                for scope in _objects(entry, "scopeMetrics", quota)
             ),
         )
-        for entry in _objects(_load(body), "resourceMetrics")
+        for entry in _objects(_load(body), "resourceMetrics", quota)
     )
 
 
@@ -90,8 +91,10 @@ def _object(raw: object, where: str) -> Object:
     return raw
 
 
-def _objects(holder: Object, key: str) -> list[Object]:
-    return [_object(item, f"an entry of {key}") for item in _array(holder, key)]
+def _objects(holder: Object, key: str, quota: Quota) -> list[Object]:
+    items = _array(holder, key)
+    quota.wrap(len(items))
+    return [_object(item, f"an entry of {key}") for item in items]
 
 
 def _array(holder: Object, key: str) -> Sequence[object]:
@@ -113,6 +116,7 @@ def _resource(entry: Object) -> Attributes:
     if resource is None:
         return {}
     pairs = _array(_object(resource, "resource"), "attributes")
+    check_resource_size(len(pairs))
     try:
         return dict(read_pair(item) for item in pairs)
     except Refusal as refusal:
@@ -163,11 +167,10 @@ def _scope_metrics(holder: Object, quota: Quota, *, wanted: Scopes) -> ScopeMetr
     is_wanted = wanted is None or name in wanted
     points: list[Point | Rejected] = []
     skipped = without_data = 0
-    for metric in _objects(holder, "metrics"):
+    for metric in _objects(holder, "metrics", quota):
         kind = next((kind for kind in _KINDS if metric.get(kind) is not None), None)
         if kind is None:
             without_data += 1
-            quota.take(1)
             continue
         series = _object(metric[kind], kind)
         raw_points = _array(series, "dataPoints")

@@ -51,6 +51,4 @@ def check_no_repeat(unique: int, count: int) -> None:
 def check_resource_size(count: int) -> None:
     """Refuse a body whose Resource has more attributes than the limit."""
     if count > RESOURCE_ATTRIBUTE_LIMIT:
-        raise BadBody(
-            f"a resource has {count} attributes; send at most {RESOURCE_ATTRIBUTE_LIMIT}"
-        )
+        raise BadBody(f"a resource has {count} attributes; send at most {RESOURCE_ATTRIBUTE_LIMIT}")

@@ -134,13 +134,19 @@ def immediate_violations(
     )
 
 
-@lru_cache(maxsize=4096)
 def is_deny_listed(key: str) -> bool:
     """Whether an attribute key names content, a person or a machine; read word by word.
 
     Denied are arguments, results, error text, stack, path, server, user and private key, in any
-    spelling of case and separators. Ask only about keys that no contract knows.
+    spelling of case and separators, and a key too long to be a name. Ask only about keys that no
+    contract knows.
     """
+    return is_overlong(key) or _names_what_is_denied(key)
+
+
+# Only short keys are kept: senders choose them.
+@lru_cache(maxsize=4096)
+def _names_what_is_denied(key: str) -> bool:
     words = _WORD.findall(_CAMEL.sub("_", key).lower())
     return any(
         pair in _DENIED_PAIRS or (pair[0] in _DENIED_WORDS and pair not in _HARMLESS_PAIRS)

@@ -154,6 +154,7 @@ def test_a_reset_never_counts_anything(facts):
         "user",
         "PRIVATE_KEY",
         "privateKey",
+        "k" * 129,
     ],
 )
 def test_a_key_that_names_content_or_a_person_is_denied(key):

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.otlp import (
     ATTRIBUTE_LIMIT,
+    ELEMENT_LIMIT,
     NESTING_LIMIT,
+    RESOURCE_ATTRIBUTE_LIMIT,
     STRING_LIMIT,
     KeyValues,
     LogItem,
@@ -242,6 +244,64 @@ def test_a_body_with_too_many_records_is_too_large():
             module.decode_logs(body, limits=limits)
         with pytest.raises(TooLarge):
             module.decode_logs(body, limits=limits, wanted=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("module", "body"),
+    [
+        pytest.param(otlp_proto, b"\x0a\x00" * 20_000, id="protobuf resources"),
+        pytest.param(otlp_proto, _field(1, b"\x12\x00" * 20_000), id="protobuf scopes"),
+        pytest.param(
+            otlp_json,
+            json.dumps({"resourceLogs": [{}] * 20_000, "resourceMetrics": [{}] * 20_000}).encode(),
+            id="json resources",
+        ),
+    ],
+)
+def test_a_body_of_empty_wrappers_is_too_large(module, body):
+    for decode in (module.decode_logs, module.decode_metrics):
+        with pytest.raises(TooLarge, match="more than 10000 resources, scopes and metrics"):
+            decode(body, limits=LIMITS)
+
+
+def test_a_metric_is_a_wrapper_too():
+    request = counter_request({}, as_int=1)
+    scope = request.resource_metrics[0].scope_metrics[0]
+    for _ in range(3):
+        scope.metrics.add(name="agent.guard.turns")
+    for body, module in (
+        (request.SerializeToString(), otlp_proto),
+        (as_json(request), otlp_json),
+    ):
+        assert module.decode_metrics(body, limits=Limits(records=6))
+        with pytest.raises(TooLarge, match="more than 5 resources, scopes and metrics"):
+            module.decode_metrics(body, limits=Limits(records=5))
+
+
+def test_a_resource_with_too_many_attributes_is_a_bad_body():
+    resource = {f"k{n}": n for n in range(RESOURCE_ATTRIBUTE_LIMIT)}
+    for request, is_good in (
+        (log_request({}, resource=resource), True),
+        (log_request({}, resource=resource | {"one more": 1}), False),
+    ):
+        for body, encoding in (
+            (request.SerializeToString(), Encoding.PROTOBUF),
+            (as_json(request), Encoding.JSON),
+        ):
+            if is_good:
+                assert decode_logs(body, encoding)
+            else:
+                with pytest.raises(BadBody, match="a resource has 257 attributes"):
+                    decode_logs(body, encoding)
+
+
+@pytest.mark.parametrize("wrap", ["array", "map"])
+def test_a_long_array_is_kept_to_its_limit(wrap):
+    elements = range(ELEMENT_LIMIT + 5)
+    value = tuple(elements) if wrap == "array" else KeyValues(tuple((str(n), n) for n in elements))
+    for (item,) in both(log_request({"k": value})):
+        kept = item.attributes["k"]
+        assert len(kept if isinstance(kept, tuple) else kept.items) == ELEMENT_LIMIT
 
 
 def test_a_metric_without_data_is_counted():

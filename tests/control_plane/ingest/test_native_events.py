@@ -287,13 +287,14 @@ def test_assignment_ids_are_on_the_record_or_on_the_resource(on_record, on_resou
         pytest.param({"deployment.environment": "x"}, "environment_conflict", id="conflict"),
         pytest.param({"deployment.environment.name": "x"}, "environment_mismatch", id="other"),
         pytest.param({"service.version": None}, "version_missing", id="no version"),
+        pytest.param({"service.version": "1" * 129}, "bad_attribute", id="endless version"),
     ],
 )
 def test_a_resource_must_say_what_it_is_of(resource, reason):
     found = rejected(TRANSITION, resource={**RESOURCE, **resource})
     assert found.reason == reason
     assert found.detail.endswith(found.reason.remedy)
-    assert found.reason.is_quarantine is (reason != "environment_mismatch")
+    assert found.reason.is_quarantine is (reason not in {"environment_mismatch", "bad_attribute"})
 
 
 def test_both_spellings_of_the_environment_may_agree():
