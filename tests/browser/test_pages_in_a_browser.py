@@ -61,7 +61,15 @@ def session_state(chromium: Browser, live_server) -> StorageState:
 
 
 @pytest.fixture
-def visit(chromium: Browser, live_server, session_state: StorageState) -> Iterator[Open]:
+def said() -> list[str]:
+    """What the consoles of the pages that `visit` opened have printed."""
+    return []
+
+
+@pytest.fixture
+def visit(
+    chromium: Browser, live_server, session_state: StorageState, said: list[str]
+) -> Iterator[Open]:
     """Open a page by its name, signed in, in a context of its own."""
     contexts: list[BrowserContext] = []
 
@@ -69,9 +77,8 @@ def visit(chromium: Browser, live_server, session_state: StorageState) -> Iterat
         context = chromium.new_context(storage_state=session_state, **options)
         contexts.append(context)
         page = context.new_page()
-        page.said = []  # type: ignore[attr-defined]  # what the console printed, for the test
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
         answer = page.goto(live_server.url)
         start = LINKS[name]
         if start is not None:
@@ -96,11 +103,13 @@ def test_a_page_has_no_accessibility_violation(visit: Open, name: str, scheme: s
 
 @pytest.mark.parametrize("width", [1280, 1000, 768, 390])
 @pytest.mark.parametrize("name", LINKS)
-def test_a_page_fits_its_window_and_prints_nothing(visit: Open, name: str, width: int) -> None:
+def test_a_page_fits_its_window_and_prints_nothing(
+    visit: Open, said: list[str], name: str, width: int
+) -> None:
     page = visit(name, viewport={"width": width, "height": 900})
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.said == []  # type: ignore[attr-defined]  # set by `visit`
+    assert said == []
 
 
 @pytest.mark.parametrize("width", [1280, 1000, 768])

@@ -1,0 +1,12 @@
+"""The text of a rendered page, as the tests compare it."""
+
+import re
+
+from dashboards import formatting as fmt
+
+
+def words(html: str) -> str:
+    """Return the text of a page as one line, with the characters of a keyboard."""
+    text = re.sub(r"<[^>]+>", "", html).replace("&nbsp;", " ").replace("&#39;", "'")
+    text = text.replace(fmt.GAP, " ").replace(fmt.MINUS, "-").replace(fmt.TIMES, "x")
+    return " ".join(text.split())

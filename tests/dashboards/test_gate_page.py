@@ -1,0 +1,116 @@
+"""The gate page shows sentence, checks, plot, table, and the promotion or why there is none."""
+
+from dataclasses import replace
+
+import pytest
+
+from control_plane.errors import StateConflict
+from control_plane.queries.pages import GatePage, PromotionLine
+from control_plane.state import PromotionStatus
+from dashboards.forms import FormReading
+from dashboards.plots import forest_plot, verdict_counts
+from tests.dashboards import samples
+from tests.dashboards.conftest import OPERATOR, VIEWER, Render
+from tests.dashboards.reading import words
+
+
+def gate_of(render: Render, page: GatePage = samples.GATE_PAGE, **values: object) -> str:
+    return render(
+        "gate.html",
+        **{
+            "page": page,
+            "frame": page.frame,
+            "plot": forest_plot(page.evaluation),
+            "verdict_counts": verdict_counts(page.evaluation),
+            "form": FormReading(),
+            "refusal": None,
+            "can_change": True,
+        }
+        | values,
+    )
+
+
+def test_the_gate_page_shows_sentence_checks_plot_and_table(render: Render) -> None:
+    page = gate_of(render)
+    said = words(page)
+
+    assert "Beyond the margin: tokens 14,311 enforced v 11,872 control" in said
+    assert "84,198 of 84,322 ended prompts are whole" in said
+    assert "6 metrics: 2 within, 1 unproven, 1 no data, 1 beyond." in said
+    assert "-2.04 to +0.44 pp" in said
+    assert "Absence of proof never promotes" in said
+    assert "intake outage of 12 min" in said
+
+
+def test_a_missing_number_is_never_a_zero_on_the_gate_page(render: Render) -> None:
+    page = gate_of(render)
+    row = page[page.index("Latency p95 <span") :]
+
+    assert words(row[: row.index("</tr>")]).count("no data") == 7
+
+
+def test_a_promotion_that_is_not_allowed_says_why_and_has_no_form(render: Render) -> None:
+    page = gate_of(render)
+
+    assert 'aria-disabled="true" aria-describedby="why-not"' in page
+    assert "Not now: the verdict is beyond, not within." in words(page)
+    assert "/promotions" not in page
+
+
+def test_a_promotion_that_is_allowed_posts_the_digest_that_was_seen(render: Render) -> None:
+    page = gate_of(render, replace(samples.GATE_PAGE, offer=samples.OFFER), identity=OPERATOR)
+
+    assert f'name="digest" value="{samples.GATE_PAGE.digest}"' in page
+    assert 'name="to" value="enforce"' in page
+    assert 'name="share_bps" value="500"' in page
+    assert "Type internal to confirm" in words(page)
+
+
+def test_a_viewer_sees_who_could_promote(render: Render) -> None:
+    page = gate_of(
+        render,
+        replace(samples.GATE_PAGE, offer=samples.OFFER),
+        identity=VIEWER,
+        can_change=False,
+    )
+
+    assert "/promotions" not in page
+    assert "The token eyes is viewer; this needs operator of internal." in words(page)
+
+
+def test_an_older_evaluation_leads_to_the_newest(render: Render) -> None:
+    page = gate_of(render, replace(samples.GATE_PAGE, newest_id=14))
+
+    assert "A newer evaluation exists" in words(page)
+    assert "/gates/14" in page
+
+
+@pytest.mark.parametrize(
+    ("status", "refusal", "said"),
+    [
+        pytest.param(PromotionStatus.PENDING, None, "Reload to see", id="pending"),
+        pytest.param(PromotionStatus.DONE, None, "Promotion 3: done.", id="done"),
+        pytest.param(PromotionStatus.REFUSED, "latched.", "Refused: latched.", id="refused"),
+    ],
+)
+def test_a_promotion_that_was_asked_for_says_where_it_is(
+    render: Render, status: PromotionStatus, refusal: str | None, said: str
+) -> None:
+    line = PromotionLine(3, status, samples.NOW, "ops", "looks <b>good</b> to me", refusal)
+    page = gate_of(render, replace(samples.GATE_PAGE, promotions=(line,)))
+
+    assert said in words(page)
+    assert "looks &lt;b&gt;good&lt;/b&gt; to me" in page
+
+
+def test_a_refusal_is_shown_with_its_numbers_and_keeps_what_was_typed(render: Render) -> None:
+    form = FormReading(typed={"reason": "seven quiet days"})
+    page = gate_of(
+        render,
+        replace(samples.GATE_PAGE, offer=samples.OFFER),
+        form=form,
+        refusal=StateConflict("gate evaluation 12 is unproven"),
+    )
+
+    assert "Conflict with the present state. gate evaluation 12 is unproven" in words(page)
+    assert ">seven quiet days</textarea>" in page

@@ -1,0 +1,67 @@
+"""The page of one rollout: cohorts, days, evaluations."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dashboards.forms import FormReading
+from reducer.vocabulary import Gate, Mode
+from tests.dashboards import samples
+from tests.dashboards.conftest import Render
+from tests.dashboards.reading import words
+
+
+def guard_of(render: Render, **values: object) -> str:
+    return render(
+        "guard.html",
+        **{
+            "page": samples.GUARD_PAGE,
+            "frame": samples.FRAME,
+            "form": FormReading(),
+            "form_cohort": None,
+            "refusal": None,
+            "changed": None,
+            "can_change": True,
+            "due_gate": Gate.ENFORCE,
+            "asked": None,
+        }
+        | values,
+    )
+
+
+def test_a_cohort_can_only_be_set_lower(render: Render) -> None:
+    page = guard_of(render)
+    modes = [re.findall(r'<option value="(\w+)"', part) for part in page.split("<article")[1:]]
+
+    assert modes == [["warn", "shadow", "off"], ["shadow", "off"]]
+
+
+def test_a_cohort_that_is_off_has_nothing_lower(render: Render) -> None:
+    off = replace(samples.ENFORCED, mode=Mode.OFF)
+    card = replace(samples.CARD, cohorts=(off,))
+
+    page = guard_of(render, page=replace(samples.GUARD_PAGE, card=card))
+
+    assert "There is no lower mode." in words(page)
+    assert "<select" not in page
+
+
+def test_the_guard_page_says_why_a_day_does_not_count(render: Render) -> None:
+    said = words(guard_of(render))
+
+    assert "28 November 2026does not countintake was away for 12 min" in said
+    assert "29 November 2026does not countnot sealed yet" in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        pytest.param(12, "Evaluation 12 is ready", id="done"),
+        pytest.param(13, "The worker is making evaluation 13", id="not yet"),
+    ],
+)
+def test_an_evaluation_that_was_asked_for_is_followed(
+    render: Render, asked: int, said: str
+) -> None:
+    assert said in words(guard_of(render, asked=asked))

@@ -1,0 +1,66 @@
+"""Setting a cohort lower and rolling back by a form, over a real store."""
+
+import pytest
+
+from control_plane.context import Context
+from reducer.vocabulary import Mode
+from tests.dashboards.conftest import GUARD_PATH, HERE, SignIn
+from tests.dashboards.samples import GUARD
+
+
+def test_a_cohort_is_set_lower_by_a_form(sign_in: SignIn, control: Context) -> None:
+    client = sign_in()
+    answer = client.post(
+        f"{GUARD_PATH}/cohorts/everyone",
+        headers=HERE,
+        data={"mode": "off", "reason": "this guard is noisy"},
+    )
+    rollout = control.environments.rollout("internal", GUARD)
+
+    assert answer.status_code == 303
+    assert rollout is not None
+    assert rollout.phase is Mode.OFF
+    assert "is now in" in client.get(answer.headers["Location"]).text
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "said"),
+    [
+        pytest.param({"mode": "off", "reason": "no"}, 400, "at least 10", id="a short reason"),
+        pytest.param(
+            {"mode": "loud", "reason": "long enough"}, 400, "got loud", id="an unknown mode"
+        ),
+        pytest.param(
+            {"mode": "warn", "reason": "long enough"}, 422, "A rule is violated", id="a raise"
+        ),
+    ],
+)
+def test_a_form_that_cannot_be_done_comes_back_with_the_reason(
+    sign_in: SignIn, control: Context, data: dict[str, str], status: int, said: str
+) -> None:
+    answer = sign_in().post(f"{GUARD_PATH}/cohorts/everyone", headers=HERE, data=data)
+    rollout = control.environments.rollout("internal", GUARD)
+
+    assert answer.status_code == status
+    assert said in answer.text
+    assert rollout is not None
+    assert rollout.phase is Mode.SHADOW
+
+
+def test_a_rollback_with_nothing_to_lower_says_so(sign_in: SignIn) -> None:
+    client = sign_in()
+    answer = client.post(
+        "/environments/internal/rollback", headers=HERE, data={"reason": "a drill on Monday"}
+    )
+
+    assert answer.status_code == 303
+    assert "already in shadow" in client.get(answer.headers["Location"]).text
+
+
+def test_a_rollback_asks_for_a_reason(sign_in: SignIn) -> None:
+    answer = sign_in().post(
+        "/environments/internal/rollback", headers=HERE, data={"reason": " why "}
+    )
+
+    assert answer.status_code == 400
+    assert "this has 3" in answer.text

@@ -1,0 +1,84 @@
+"""The overview says where each rollout stands, worst first."""
+
+from dataclasses import replace
+
+import pytest
+
+from control_plane.queries.pages import GuardCard
+from dashboards.views.overview import announcement, grouped
+from reducer.vocabulary import Verdict
+from tests.dashboards import samples
+from tests.dashboards.conftest import Render
+from tests.dashboards.reading import words
+
+ALL = samples.FRAME.environments
+
+
+def overview_of(render: Render, *cards: GuardCard, seen: str | None = None) -> str:
+    groups = grouped(replace(samples.OVERVIEW, cards=cards), ALL)
+    spoken = announcement(groups) if seen else ""
+    return render(
+        "overview.html",
+        frame=samples.FRAME,
+        groups=groups,
+        environment=None,
+        announcement=spoken,
+        seen="digest",
+    )
+
+
+def test_the_overview_says_mode_share_wave_telemetry_and_the_next_step(render: Render) -> None:
+    said = words(overview_of(render, samples.CARD, samples.PUBLIC))
+
+    for fact in (
+        "5 % of owners, ceiling 5 %",
+        "5 of 7 complete days",
+        "flowing, last record 18 s ago · 84,322 accepted, 3 refused",
+        "Not proven: completion 93.1 % enforced v 93.9 % control",
+        "promote to ◑ warn: not yet. Internal must have passed the warn step first.",
+        "No gate has been evaluated yet.",
+    ):
+        assert fact in said
+
+
+def test_an_environment_without_a_rollout_says_how_to_begin(render: Render) -> None:
+    assert "No guard is under rollout here yet" in words(overview_of(render, samples.CARD))
+
+
+def test_a_latched_environment_comes_first_and_says_why(render: Render) -> None:
+    latched = replace(samples.LATCHED, environment="public-cloud")
+    page = overview_of(render, samples.CARD, latched)
+
+    assert page.index('id="env-public-cloud"') < page.index('id="env-internal"')
+    assert "public-cloud was rolled back to shadow by guardwave" in words(page)
+    assert samples.LATCH.reason in words(page)
+
+
+@pytest.mark.parametrize(
+    ("worse", "better"),
+    [
+        pytest.param({"latch": samples.LATCH}, {"open_violations": 3}, id="a latch"),
+        pytest.param({"open_violations": 1}, {}, id="a violation"),
+        pytest.param(
+            {"gate": replace(samples.SUMMARY, verdict=Verdict.BEYOND)},
+            {"gate": replace(samples.SUMMARY, verdict=Verdict.WITHIN)},
+            id="a worse verdict",
+        ),
+    ],
+)
+def test_the_worst_rollout_comes_first(worse: dict[str, object], better: dict[str, object]) -> None:
+    cards = (
+        replace(samples.CARD, guard="a", **better),  # type: ignore[arg-type]  # a table of fields
+        replace(samples.CARD, guard="b", **worse),  # type: ignore[arg-type]  # a table of fields
+    )
+    (group, _) = grouped(replace(samples.OVERVIEW, cards=cards), ALL)
+
+    assert [card.guard for card in group.cards] == ["b", "a"]
+
+
+def test_a_change_of_mode_is_said_aloud_and_nothing_else_is(render: Render) -> None:
+    quiet = overview_of(render, samples.CARD)
+    loud = overview_of(render, samples.LATCHED, seen="older")
+
+    assert "hx-swap-oob" not in quiet
+    assert f"{samples.GUARD} in internal: shadow, rolled back:" in words(loud)

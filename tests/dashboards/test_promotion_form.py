@@ -1,0 +1,114 @@
+"""Asking for an evaluation and for the promotion it allows, over a real store."""
+
+import json
+
+import pytest
+
+from control_plane.commands.evaluations import request_evaluation
+from control_plane.context import Context
+from control_plane.state import EvaluationStatus
+from reducer.vocabulary import Gate, Mode
+from tests.dashboards.conftest import GUARD_PATH, HERE, NOW, PERSON, SignIn
+from tests.dashboards.samples import GUARD, METRICS, wire
+
+
+def evaluated(control: Context, verdict: str) -> str:
+    """Store a finished shadow evaluation with a verdict; return the path of its page."""
+    asked = request_evaluation(control, "internal", GUARD, gate=Gate.SHADOW, actor=PERSON)
+    rollout = control.environments.rollout("internal", GUARD)
+    assert rollout is not None
+    result = wire(
+        gate="shadow",
+        wave=rollout.wave,
+        verdict=verdict,
+        treated_cohort="everyone",
+        reference_cohort="everyone",
+        metrics=list(METRICS[:0]),
+        owners={"everyone": 1240},
+        rostered={},
+    )
+    done = type(asked)(
+        id=asked.id,
+        guard=GUARD,
+        gate=Gate.SHADOW,
+        requested_at=NOW,
+        actor=PERSON,
+        status=EvaluationStatus.DONE,
+        evaluated_at=NOW,
+        generation=rollout.generation,
+        wave=rollout.wave,
+        verdict=verdict,
+        sentence="Told by the test.",
+        digest="d1gest",
+        result=json.dumps(result),
+    )
+    fence = control.jobs.lease("internal", "a test")
+    assert control.gates.finish_evaluation("internal", done, fence=fence)
+    return f"{GUARD_PATH}/gates/{asked.id}"
+
+
+def test_an_evaluation_is_asked_for_by_a_button(sign_in: SignIn, control: Context) -> None:
+    client = sign_in()
+    answer = client.post(f"{GUARD_PATH}/gates", headers=HERE, data={"gate": "shadow"})
+
+    assert answer.status_code == 303
+    assert control.gates.evaluation("internal", GUARD, 1) is not None
+    assert "is making evaluation 1" in client.get(answer.headers["Location"]).text
+
+
+def test_a_promotion_is_asked_for_on_the_evaluation_that_was_seen(
+    sign_in: SignIn, control: Context
+) -> None:
+    client = sign_in()
+    path = evaluated(control, "within")
+    assert "Promote to warn" in client.get(path).text
+
+    answer = client.post(
+        f"{path}/promotions",
+        headers=HERE,
+        data={
+            "digest": "d1gest",
+            "to": "warn",
+            "share_bps": "8000",
+            "reason": "seven quiet days",
+            "confirm": "internal",
+        },
+    )
+
+    assert answer.status_code == 303, answer.text
+    (promotion,) = control.gates.promotions("internal", GUARD)
+    assert (promotion.to, promotion.share_bps) == (Mode.WARN, 8000)
+    assert "Promotion 1: pending." in client.get(path).text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "changes", "status", "said"),
+    [
+        pytest.param("within", {"confirm": "intern"}, 400, "Type internal", id="not confirmed"),
+        pytest.param("within", {"reason": "ok"}, 400, "at least 10", id="a short reason"),
+        pytest.param("within", {"share_bps": "5%"}, 400, "basis points", id="a share in words"),
+        pytest.param("within", {"digest": "other"}, 400, "digest", id="another digest"),
+        pytest.param("unproven", {}, 409, "only within raises", id="an unproven gate"),
+    ],
+)
+def test_a_promotion_that_cannot_be_comes_back_with_the_reason(
+    sign_in: SignIn,
+    control: Context,
+    verdict: str,
+    changes: dict[str, str],
+    status: int,
+    said: str,
+) -> None:
+    asked = {
+        "digest": "d1gest",
+        "to": "warn",
+        "share_bps": "8000",
+        "reason": "seven quiet days",
+        "confirm": "internal",
+    }
+    path = evaluated(control, verdict)
+    answer = sign_in().post(f"{path}/promotions", headers=HERE, data=asked | changes)
+
+    assert answer.status_code == status
+    assert said in answer.text
+    assert control.gates.promotions("internal", GUARD) == ()

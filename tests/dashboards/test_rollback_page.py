@@ -1,0 +1,61 @@
+"""The roll-back page says what happens, to how many, and what has happened."""
+
+from dataclasses import replace
+
+from dashboards.forms import FormReading
+from tests.dashboards import samples
+from tests.dashboards.conftest import VIEWER, Render
+from tests.dashboards.reading import words
+
+
+def rollback_of(render: Render, **values: object) -> str:
+    return render(
+        "rollback.html",
+        **{
+            "page": samples.ROLLBACK_PAGE,
+            "frame": samples.FRAME,
+            "form": FormReading(),
+            "outcome": None,
+            "can_change": True,
+        }
+        | values,
+    )
+
+
+def test_the_rollback_page_says_what_happens_to_how_many_owners(render: Render) -> None:
+    said = words(rollback_of(render))
+
+    assert "● enforce (5 % of owners enforced) → ◔ shadow" in said
+    assert "enforced62● enforce◔ shadow" in said
+    assert "identical_call ◔ shadow: stays as it is." in said
+    assert "public-cloud is not touched." in said
+
+
+def test_rolling_back_twice_is_told_as_such(render: Render) -> None:
+    page = replace(samples.ROLLBACK_PAGE, consequences=samples.ROLLBACK_PAGE.consequences[1:])
+
+    said = words(rollback_of(render, page=page, outcome="unchanged"))
+
+    assert "internal is already in shadow." in said
+    assert "There was nothing to lower" in said
+
+
+def test_an_error_is_text_that_its_field_points_to(render: Render) -> None:
+    form = FormReading(typed={"reason": "why"}, errors={"reason": "Say why."})
+    page = rollback_of(render, form=form)
+
+    assert '<p class="error" id="reason-error">Say why.</p>' in page
+    assert 'aria-describedby="reason-hint reason-error" aria-invalid="true"' in page
+
+
+def test_a_viewer_sees_only_the_environments_of_the_token(render: Render) -> None:
+    said = words(rollback_of(render, identity=VIEWER, can_change=False))
+
+    assert "public-cloud" not in said
+    assert "this needs operator of internal" in said
+
+
+def test_the_demo_clock_is_named(render: Render) -> None:
+    page = replace(samples.ROLLBACK_PAGE, frame=replace(samples.FRAME, is_demo_clock=True))
+
+    assert "(demo clock)" in words(rollback_of(render, page=page, frame=page.frame))

@@ -1,0 +1,76 @@
+"""Signing in with a token or a link, and what ends a session."""
+
+import pytest
+from flask import Flask
+
+from control_plane.access import create_token, make_sign_in_code, parse_token, revoke_token
+from control_plane.context import Context
+from reducer.vocabulary import Role
+from tests.dashboards.conftest import HERE, SignIn
+
+
+def test_the_session_holds_the_token_id_and_nothing_else(pages: Flask, control: Context) -> None:
+    token = create_token(control, role=Role.VIEWER, environment="internal")
+    with pages.test_client() as client:
+        client.post("/sign-in", headers=HERE, data={"token": token})
+        with client.session_transaction() as session:
+            parts = parse_token(token)
+            assert parts is not None
+            assert dict(session) == {"token_id": parts[0]}
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "said"),
+    [
+        pytest.param("", 400, "Paste a token", id="nothing"),
+        pytest.param("gw_short", 401, "unknown or revoked", id="not a token"),
+        pytest.param("gw_abcdefghijkm_" + "x" * 43, 401, "unknown or revoked", id="an unknown one"),
+    ],
+)
+def test_a_bad_token_does_not_sign_in(pages: Flask, token: str, status: int, said: str) -> None:
+    answer = pages.test_client().post("/sign-in", headers=HERE, data={"token": token})
+
+    assert answer.status_code == status
+    assert said in answer.text
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_a_token_for_programs_does_not_sign_in(pages: Flask, control: Context) -> None:
+    token = create_token(control, role=Role.INGEST, environment="internal")
+    answer = pages.test_client().post("/sign-in", headers=HERE, data={"token": token})
+
+    assert answer.status_code == 403
+    assert "for programs" in answer.text
+
+
+def test_a_one_time_link_signs_in_once(pages: Flask, control: Context) -> None:
+    parts = parse_token(create_token(control, role=Role.ADMIN, environment=None))
+    assert parts is not None
+    code = make_sign_in_code(control, parts[0])
+
+    first = pages.test_client().get(f"/sign-in?code={code}")
+    second = pages.test_client().get(f"/sign-in?code={code}")
+
+    assert (first.status_code, first.headers["Location"]) == (303, "/")
+    assert second.status_code == 401
+    assert "used already" in second.text
+
+
+def test_a_revoked_token_ends_its_sessions(pages: Flask, control: Context) -> None:
+    token = create_token(control, role=Role.VIEWER, environment="internal")
+    client = pages.test_client()
+    client.post("/sign-in", headers=HERE, data={"token": token})
+    parts = parse_token(token)
+    assert parts is not None
+    revoke_token(control, parts[0])
+
+    answer = client.get("/")
+
+    assert answer.headers["Location"].startswith("/sign-in")
+
+
+def test_signing_out_ends_the_session(sign_in: SignIn) -> None:
+    client = sign_in()
+    client.post("/sign-out", headers=HERE)
+
+    assert client.get("/").status_code == 303
