@@ -65,9 +65,12 @@ class Vouched:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What one record adds: an event, the owner's sighting, and the invariants it violates."""
+    """What one record adds: events, the owner's sighting, and the invariants it violates.
 
-    event: events.Event
+    A record about several guards adds one event for each, with an identity of its own.
+    """
+
+    events: tuple[events.Event, ...]
     sighting: events.Sighting | None = None
     violations: tuple[FoundViolation, ...] = ()
 
@@ -90,7 +93,7 @@ class Bookkeeper:
             case CounterPoint() | DurationPoint():
                 return self._book_point(record)
             case FlagEvaluation() | LoopDetected():
-                return Booked(self._volume(record, guard=record.guard or UNNAMED_GUARD))
+                return Booked((self._volume(record, guard=record.guard or UNNAMED_GUARD),))
             case _:
                 return self._book_event(record)
 
@@ -98,22 +101,27 @@ class Bookkeeper:
         vouched = self._vouch(record)
         guard = record.guard if isinstance(record, Transition) else None
         if vouched is None:
-            return Booked(self._volume(record, guard=guard or UNNAMED_GUARD))
-        digest = self._identity(record, vouched)
-        seen = events.Seen(digest, record.time_ns // NANOSECONDS)
-        event = events.PromptEvent(
-            seen=seen,
-            prompt=self._prompt(vouched.pseudonym, record.prompt_id),
+            return Booked((self._volume(record, guard=guard or UNNAMED_GUARD),))
+        booked = tuple(self._prompt_event(record, each) for each in vouched.assignments)
+        sighting = self._sighting(record, vouched.pseudonym)
+        return Booked(booked, sighting, self._violations(record, vouched.assignments[0]))
+
+    def _prompt_event(self, record: PromptRecord, assigned: Assignment) -> events.PromptEvent:
+        cell = Cell(
+            assigned.guard,
+            record.origin.service_version,
+            assigned.wave,
+            assigned.cohort,
+            assigned.mode,
+        )
+        return events.PromptEvent(
+            seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
+            prompt=self._prompt(assigned.pseudonym, record.prompt_id),
             day=_booked_day(record),
-            cells=tuple(
-                Cell(each.guard, record.origin.service_version, each.wave, each.cohort, each.mode)
-                for each in vouched.assignments
-            ),
+            cells=(cell,),
             is_conforming=_is_conforming(record),
             news=_news(record),
         )
-        sighting = self._sighting(record, vouched.pseudonym)
-        return Booked(event, sighting, self._violations(record, vouched, digest))
 
     def _vouch(self, record: PromptRecord) -> Vouched | None:
         """Return the assignments behind a record; None when nothing vouches for it."""
@@ -138,7 +146,7 @@ class Bookkeeper:
             )
         return Vouched(tuple({each.guard: each for each in found}.values()))
 
-    def _identity(self, record: PromptRecord, vouched: Vouched) -> int:
+    def _identity(self, record: PromptRecord, assigned: Assignment) -> int:
         match record:
             case Transition():
                 part = str(record.sequence)
@@ -148,8 +156,8 @@ class Bookkeeper:
                 part = ""
         return event_identity(
             self._environment,
-            ",".join(sorted(each.guard for each in vouched.assignments)),
-            vouched.pseudonym,
+            assigned.guard,
+            assigned.pseudonym,
             event_name=_name(record),
             prompt_id=record.prompt_id,
             part=part,
@@ -170,10 +178,8 @@ class Bookkeeper:
             is_of_prompt=isinstance(record, PromptStart | PromptEnd),
         )
 
-    def _violations(
-        self, record: PromptRecord, vouched: Vouched, digest: int
-    ) -> tuple[FoundViolation, ...]:
-        assigned = vouched.assignments[0]
+    def _violations(self, record: PromptRecord, assigned: Assignment) -> tuple[FoundViolation, ...]:
+        digest = self._identity(record, assigned)
         if isinstance(record, Transition):
             found = immediate_violations(
                 _facts(record, assigned), declares=_declared(assigned.guard)
@@ -224,8 +230,8 @@ class Bookkeeper:
             by=point.value if isinstance(point, CounterPoint) else point.count,
         )
         if not point.deny_listed:
-            return Booked(event)
-        return Booked(event, None, self._point_violations(point))
+            return Booked((event,))
+        return Booked((event,), None, self._point_violations(point))
 
     def _point_violations(self, point: CounterPoint | DurationPoint) -> tuple[FoundViolation, ...]:
         """A point is vouched for by the assignment ids of its Resource alone."""

@@ -110,7 +110,7 @@ class Intake:
         clock = self._context.clock
         batch = EvidenceBatch(
             events=(
-                *(each.event for each in booked),
+                *(event for each in booked for event in each.events),
                 *self._quarantined(rejected, body_digest),
             ),
             sightings=frozenset(each.sighting for each in booked if each.sighting is not None),

@@ -1,0 +1,97 @@
+"""`guardwave serve` and `guardwave worker`."""
+
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import threading
+from types import FrameType
+
+import click
+
+from control_plane.access import create_token, make_sign_in_code, parse_token
+from control_plane.context import Context
+from control_plane.errors import StartError
+from control_plane.jobs.worker import Worker
+from control_plane.settings import Settings
+from control_plane.startup import open_context, open_store
+from control_plane.stores.demo import DemoStore
+from control_plane.supervisor import Supervisor, start_store, url_of, web_child, worker_child
+from reducer.vocabulary import Role
+
+
+@click.command()
+def serve() -> None:
+    """Serve pages, API and OTLP, and run the worker, until Ctrl-C."""
+    settings = Settings.from_env(os.environ)
+    store = start_store(settings)
+    supervisor = Supervisor(settings, [], store)
+    supervisor.watch_signals()
+    try:
+        link = _prepare(settings)
+        supervisor.children += [web_child(os.environ), worker_child(os.environ)]
+        supervisor.start()
+        supervisor.wait_until_ready()
+        if not supervisor.stop_asked.is_set():
+            click.echo(f"guardwave serves on {url_of(settings)}")
+            if link is not None:
+                click.echo(f"no token exists yet; sign in once, within 15 minutes, with {link}")
+        supervisor.run()
+    finally:
+        supervisor.stop()
+
+
+def _prepare(settings: Settings) -> str | None:
+    """Check the store before anything listens; return a sign-in link when there is no token yet."""
+    client = open_store(settings)
+    try:
+        if DemoStore(client).mark() is not None:
+            raise StartError(
+                f"the store at {settings.data_dir} is a demo's, whose clock is not wall time; run "
+                "`guardwave demo`, or set GUARDWAVE_DATA to another directory"
+            )
+        context = open_context(settings, client)
+        if any(not token.is_revoked for token in context.credentials.tokens()):
+            return None
+        if not is_loopback(settings.host):
+            raise StartError(
+                f"GUARDWAVE_HOST={settings.host} listens beyond this machine and no token exists; "
+                "create one with `guardwave token create --role admin` first"
+            )
+        return sign_in_link(context, settings, name="first sign-in")
+    finally:
+        client.close()
+
+
+def sign_in_link(context: Context, settings: Settings, *, name: str) -> str:
+    """Return a one-time link that signs in as a new admin token whose secret nobody has."""
+    parts = parse_token(create_token(context, role=Role.ADMIN, environment=None, name=name))
+    assert parts is not None  # it was made just now
+    return f"{url_of(settings)}/sign-in?code={make_sign_in_code(context, parts[0])}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@click.command()
+def worker() -> None:
+    """Run the worker alone: it seals days, evaluates gates and carries out promotions."""
+    logging.basicConfig(format="%(levelname)s %(name)s %(message)s", level=logging.INFO)
+    settings = Settings.from_env(os.environ)
+    context = open_context(settings, open_store(settings))
+    stop = threading.Event()
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    Worker(context, holder=f"{socket.gethostname()}:{os.getpid()}").run(stop)

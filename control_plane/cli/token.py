@@ -1,0 +1,78 @@
+"""`guardwave token`: credentials, made and revoked at the store itself."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from control_plane.access import create_token, revoke_token
+from control_plane.context import Context
+from control_plane.settings import Settings
+from control_plane.startup import open_context, open_store
+from control_plane.stores.embedded import EmbeddedServer
+from reducer.vocabulary import Role
+
+
+@contextmanager
+def store_context() -> Iterator[Context]:
+    """Open the store of the settings; an embedded one that nobody runs is run meanwhile."""
+    settings = Settings.from_env(os.environ)
+    if settings.redis_url is not None:
+        yield open_context(settings, open_store(settings))
+        return
+    with EmbeddedServer.start(settings.data_dir):
+        client = open_store(settings)
+        try:
+            yield open_context(settings, client)
+        finally:
+            client.close()
+
+
+@click.group()
+def token() -> None:
+    """Create, list and revoke tokens."""
+
+
+@token.command()
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
+@click.option("--environment", metavar="NAME", help="Needed for every role but admin.")
+@click.option("--trusted", is_flag=True, help="Records of this ingest token may be evidence.")
+@click.option("--name", default="", metavar="TEXT", help="What the audit calls its holder.")
+def create(role: str, environment: str | None, *, trusted: bool, name: str) -> None:
+    """Create a token and print it, the only time it can be seen."""
+    with store_context() as context:
+        text = create_token(
+            context, role=Role(role), environment=environment, is_trusted=trusted, name=name
+        )
+    click.echo(text)
+
+
+@token.command("list")
+def list_tokens() -> None:
+    """List all tokens, without their secrets."""
+    with store_context() as context:
+        found = context.credentials.tokens()
+    table = Table("id", "name", "role", "environment", "trusted", "created", "state")
+    for each in found:
+        table.add_row(
+            each.id,
+            each.name,
+            each.role,
+            each.environment or "all",
+            "yes" if each.is_trusted else "no",
+            each.created_at.strftime("%Y-%m-%d %H:%M UTC"),
+            "revoked" if each.is_revoked else "good",
+        )
+    Console().print(table)
+
+
+@token.command()
+@click.argument("token_id")
+def revoke(token_id: str) -> None:
+    """Revoke a token; every server refuses it within a second."""
+    with store_context() as context:
+        revoke_token(context, token_id)
+    click.echo(f"{token_id} is revoked", err=True)

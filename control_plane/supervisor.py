@@ -1,0 +1,183 @@
+"""`serve` as a process: the embedded store, the web workers and the worker, kept running."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+
+import urllib3
+
+from control_plane.errors import StartError, StoreStartError
+from control_plane.settings import Settings
+from control_plane.stores.embedded import EmbeddedServer
+
+TICK_S = 0.2
+READY_WITHIN_S = 60.0
+STOP_WITHIN_S = 8.0
+_TOO_SOON_S = 2.0
+_MOST_EARLY_ENDS = 5
+
+
+@dataclass(slots=True)
+class Child:
+    """A process that is started again when it ends; five early ends in a row are too many."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str]
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    early_ends: int = 0
+
+    def start(self) -> None:
+        """Start the process in a session of its own, so that Ctrl-C reaches it through us."""
+        self.started_at = time.monotonic()
+        self.process = subprocess.Popen(  # noqa: S603  # commands of this module, no user input
+            self.command,
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def ensure_running(self) -> None:
+        """Start the process again if it ended.
+
+        Raises:
+            StartError: it ended within 2 s of its start five times in a row.
+        """
+        if self.process is None or self.process.poll() is None:
+            return
+        is_early = time.monotonic() - self.started_at < _TOO_SOON_S
+        self.early_ends = self.early_ends + 1 if is_early else 0
+        if self.early_ends >= _MOST_EARLY_ENDS:
+            raise StartError(
+                f"{self.name} ended with code {self.process.returncode} right after its start, "
+                f"{self.early_ends} times in a row; see what it printed"
+            )
+        self.start()
+
+    def stop(self, *, within: float) -> None:
+        """Ask the process to end, and end it when it does not."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Runs the store (unless `REDIS_URL` names one) and the children until it is told to stop."""
+
+    settings: Settings
+    children: list[Child]
+    store: EmbeddedServer | None = None
+    stop_asked: threading.Event = field(default_factory=threading.Event)
+
+    def watch_signals(self) -> None:
+        """Stop at SIGINT or SIGTERM."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop_asked.set()
+
+    def start(self) -> None:
+        """Start every child."""
+        for child in self.children:
+            child.start()
+
+    def tick(self) -> None:
+        """Start again whatever ended.
+
+        Raises:
+            StartError: the store or a child cannot be kept running.
+        """
+        if self.store is not None:
+            self.store.ensure_running()
+        for child in self.children:
+            child.ensure_running()
+
+    def wait_until_ready(self) -> None:
+        """Wait until `/readyz` answers 200.
+
+        Raises:
+            StartError: it does not within a minute.
+        """
+        pool = urllib3.PoolManager(retries=False, timeout=2.0)
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not self.stop_asked.is_set():
+            self.tick()
+            try:
+                if pool.request("GET", f"{url_of(self.settings)}/readyz").status == 200:
+                    return
+            except urllib3.exceptions.HTTPError:
+                pass
+            if time.monotonic() > deadline:
+                raise StartError(
+                    f"{url_of(self.settings)}/readyz did not answer 200 within "
+                    f"{READY_WITHIN_S:.0f} s; see what the web workers printed"
+                )
+            self.stop_asked.wait(TICK_S)
+
+    def run(self) -> None:
+        """Keep everything running until told to stop."""
+        while not self.stop_asked.wait(TICK_S):
+            self.tick()
+
+    def stop(self) -> None:
+        """Stop the children, last started first, then the store."""
+        for child in reversed(self.children):
+            child.stop(within=STOP_WITHIN_S)
+        if self.store is not None:
+            self.store.stop()
+
+
+def url_of(settings: Settings) -> str:
+    """Return where the server listens, as a browser on this machine reaches it."""
+    host = "127.0.0.1" if settings.host in {"0.0.0.0", "::"} else settings.host  # noqa: S104  # compared, not bound
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{settings.port}"
+
+
+def start_store(settings: Settings) -> EmbeddedServer | None:
+    """Start the embedded store; None when `REDIS_URL` names another.
+
+    Raises:
+        StoreStartError: names what was tried.
+    """
+    if settings.redis_url is not None:
+        return None
+    try:
+        return EmbeddedServer.start(settings.data_dir)
+    except OSError as error:
+        raise StoreStartError(
+            f"the data directory {settings.data_dir} cannot be used ({error.strerror}); set "
+            "GUARDWAVE_DATA to one that can"
+        ) from error
+
+
+def web_child(environment: Mapping[str, str]) -> Child:
+    """Return the web workers' process."""
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "--config",
+        "python:control_plane.gunicorn_conf",
+        "control_plane.wsgi:app",
+    ]
+    return Child("the web server", command, environment)
+
+
+def worker_child(environment: Mapping[str, str]) -> Child:
+    """Return the worker's process."""
+    return Child("the worker", [sys.executable, "-m", "control_plane.cli", "worker"], environment)
