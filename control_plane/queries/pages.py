@@ -118,11 +118,6 @@ class GuardCard:
     gate: GateSummary | None
     next_step: NextStep
 
-    @property
-    def owners(self) -> int:
-        """Owners of the cohorts whose members are counted."""
-        return sum(line.owners or 0 for line in self.cohorts)
-
 
 @dataclass(frozen=True, slots=True)
 class OverviewPage:
