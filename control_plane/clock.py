@@ -33,10 +33,13 @@ class Clock:
             return wall_ns - self.wall_origin_ns + self.moment_origin_ns
         return self.moment_origin_ns + int((wall_ns - self.wall_origin_ns) * self.speed)
 
+    def wall_ns_at(self, moment_ns: int) -> int:
+        """Return the wall-clock time of a moment, both in nanoseconds since 1970 UTC."""
+        return self.wall_origin_ns + int((moment_ns - self.moment_origin_ns) / self.speed)
+
     def wall_at(self, moment: datetime) -> float:
         """Return the wall-clock time of a moment, in seconds since 1970 UTC."""
-        since_origin = to_ns(moment) - self.moment_origin_ns
-        return (self.wall_origin_ns + since_origin / self.speed) / NANOSECONDS
+        return self.wall_ns_at(to_ns(moment)) / NANOSECONDS
 
     def now_ns(self) -> int:
         """Return the present moment in nanoseconds since 1970 UTC."""

@@ -1,0 +1,219 @@
+"""`guardwave demo`: the whole loop on a fast clock, and `guardwave demo misbehave`."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+
+import click
+
+from control_plane.cli.serve import is_loopback, sign_in_link
+from control_plane.client import Assignments
+from control_plane.clock import to_ns
+from control_plane.context import Context
+from control_plane.demo import bootstrap, files, misbehave
+from control_plane.demo.fleet import TICK_S, Host, Simulation
+from control_plane.demo.story import DAY_S, GUARD, VERSION
+from control_plane.errors import StartError, StoreUnavailable
+from control_plane.settings import Settings
+from control_plane.startup import clock_of, open_context, open_store
+from control_plane.state import Evaluation, EvaluationStatus
+from control_plane.stores.demo import DemoMark, DemoStore
+from control_plane.supervisor import (
+    Child,
+    Supervisor,
+    start_store,
+    url_of,
+    web_child,
+    worker_child,
+)
+
+# A day passes in this many real seconds: seven of them, sealed, in about a minute.
+REAL_SECONDS_A_DAY = 8
+SPEED = DAY_S / REAL_SECONDS_A_DAY
+_BEFORE_MIDNIGHT = timedelta(minutes=10)
+_FLEETS = (bootstrap.INTERNAL, bootstrap.PUBLIC)
+_LOOK_EVERY_S = 1.0
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def demo(ctx: click.Context) -> None:
+    """Run the whole loop: a simulated fleet, its history, a live enforce wave, days in seconds."""
+    if ctx.invoked_subcommand is None:
+        _run(Settings.from_env(_with_policy(os.environ)))
+
+
+def _with_policy(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the demo's policy, unless another one is named."""
+    policy = resources.files("control_plane.demo").joinpath("policy.toml")
+    return {"GUARDWAVE_POLICY": str(policy), **env}
+
+
+def _run(settings: Settings) -> None:
+    if not is_loopback(settings.host):
+        raise StartError(
+            f"GUARDWAVE_HOST={settings.host} listens beyond this machine; a demo's keys can be "
+            "guessed, so it runs on a loopback address only"
+        )
+    store = start_store(settings)
+    supervisor = Supervisor(settings, [], store)
+    supervisor.watch_signals()
+    try:
+        context, link = _begin(settings)
+        environment = _with_policy(os.environ)
+        fleet = [sys.executable, "-m", "control_plane.cli", "demo", "fleet"]
+        supervisor.children += [web_child(environment), worker_child(environment)]
+        supervisor.start()
+        supervisor.wait_until_ready()
+        if supervisor.stop_asked.is_set():
+            return
+        supervisor.children.append(Child("the fleet", fleet, environment))
+        supervisor.children[-1].start()
+        click.echo(_what_to_try(settings, link))
+        _watch(context, supervisor)
+    finally:
+        supervisor.stop()
+        files.demo_file(settings.data_dir).unlink(missing_ok=True)
+
+
+def _begin(settings: Settings) -> tuple[Context, str]:
+    """Build the past, and let the clock run from its end; return a sign-in link."""
+    client = open_store(settings)
+    marks = DemoStore(client)
+    if not marks.is_empty():
+        if marks.mark() is None:
+            raise StartError(
+                f"the store at {settings.data_dir} holds something that is not a demo; set "
+                "GUARDWAVE_DATA to another directory"
+            )
+        _say("starting over: the last demo's data is removed")
+        marks.wipe()
+        open_store(settings).close()
+    live_at = bootstrap.live_midnight(datetime.now(UTC))
+    marks.set_mark(_mark(live_at))
+    context = replace(open_context(settings, client), randomness=bootstrap.seeded_randomness())
+    tokens = bootstrap.build(context, live_at, say=_say)
+    marks.set_mark(_mark(live_at))
+    files.write(
+        settings.data_dir,
+        files.DemoFile(url_of(settings), tokens.ingest, tokens.runtime, tokens.operator),
+    )
+    live = open_context(settings, client)
+    return live, sign_in_link(live, settings, name="demo viewer")
+
+
+def _mark(live_at: datetime) -> DemoMark:
+    """Return the clock that now stands just before `live_at`."""
+    return DemoMark(time.time_ns(), to_ns(live_at - _BEFORE_MIDNIGHT), SPEED)
+
+
+def _say(text: str) -> None:
+    click.echo(f"demo: {text}", err=True)
+
+
+def _what_to_try(settings: Settings, link: str) -> str:
+    url = url_of(settings)
+    return "\n".join(
+        (
+            "",
+            f"guardwave demo is running on {url}; a day passes in {REAL_SECONDS_A_DAY} seconds.",
+            "",
+            f"  1. Sign in (works once):  {link}",
+            "  2. Watch internal's first enforce wave; its gate is evaluated after 7 complete",
+            "     days, in about a minute. Two environments, two worlds of evidence.",
+            f"  3. Roll internal back:    {url}/environments/internal/rollback",
+            "  4. Break an invariant:    guardwave demo misbehave",
+            "     (from another terminal; `.venv/bin/guardwave demo misbehave` after `make demo`)",
+            "  5. Promote public-cloud:  open its gate page, which is within, and promote to warn.",
+            "",
+            "Ctrl-C stops it.",
+            "",
+        )
+    )
+
+
+def _watch(context: Context, supervisor: Supervisor) -> None:
+    """Keep everything running, and tell of each gate evaluation as it is done."""
+    told: set[tuple[str, int]] = set()
+    looked_at = 0.0
+    while not supervisor.stop_asked.wait(TICK_S):
+        supervisor.tick()
+        if time.monotonic() - looked_at < _LOOK_EVERY_S:
+            continue
+        looked_at = time.monotonic()
+        try:
+            _tell(context, supervisor.settings, told)
+        except StoreUnavailable:
+            continue
+
+
+def _tell(context: Context, settings: Settings, told: set[tuple[str, int]]) -> None:
+    for fleet in _FLEETS:
+        name = fleet.environment
+        newest = context.gates.newest_done(name, GUARD)
+        if newest is None or (name, newest.id) in told:
+            continue
+        told.add((name, newest.id))
+        _say(f"{name}: {_line(newest)}")
+        _say(f"  {url_of(settings)}/environments/{name}/guards/{GUARD}/gates/{newest.id}")
+
+
+def _line(evaluation: Evaluation) -> str:
+    if evaluation.status is not EvaluationStatus.DONE:
+        return f"gate evaluation {evaluation.id} {evaluation.status}"
+    return f"{evaluation.gate} gate is {evaluation.verdict}. {evaluation.sentence}"
+
+
+@demo.command(name="misbehave")
+@click.option("--environment", default=bootstrap.INTERNAL.environment, show_default=True)
+@click.option("--owner", default=f"{bootstrap.INTERNAL.environment}-workspace-0007")
+def misbehave_command(environment: str, owner: str) -> None:
+    """Let one simulated owner break an invariant of a running demo, and see what happens."""
+    running = files.read(Settings.from_env(os.environ).data_dir)
+    if environment not in running.ingest:
+        known = ", ".join(sorted(running.ingest))
+        raise click.UsageError(f"the demo has no environment {environment!r}; it has {known}")
+    before = misbehave.break_invariant(running, environment=environment, owner=owner)
+    click.echo(f"{owner} (mode {before}) reported a contract_violation.")
+    seconds = misbehave.wait_for_latch(running, environment=environment)
+    if seconds is None:
+        raise StartError(f"{environment} was not latched within {misbehave.WAIT_S:.0f} s")
+    click.echo(
+        f"{environment} is in shadow and latched {seconds:.1f} s later. A person must acknowledge "
+        f"it: {running.url}/environments/{environment}"
+    )
+
+
+@demo.command(name="fleet", hidden=True)
+def fleet_command() -> None:
+    """Run the simulated fleet of a running demo; `guardwave demo` starts it."""
+    logging.basicConfig(format="%(levelname)s %(name)s %(message)s", level=logging.WARNING)
+    settings = Settings.from_env(_with_policy(os.environ))
+    running = files.read(settings.data_dir)
+    client = open_store(settings)
+    clock = clock_of(DemoStore(client).mark())
+    client.close()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    hosts, simulations = [], []
+    for fleet in _FLEETS:
+        name = fleet.environment
+        host = Host(running.url, name, running.ingest[name])
+        assignments = Assignments(running.url, running.runtime[name], name, service_version=VERSION)
+        hosts.append(host)
+        simulations.append(Simulation(fleet, clock, host=host, assignments=assignments))
+    for simulation in simulations:
+        threading.Thread(target=simulation.keep_resolving, args=(stop,), daemon=True).start()
+    while not stop.wait(TICK_S):
+        for simulation in simulations:
+            simulation.tick()
+    for host in hosts:
+        host.flush()

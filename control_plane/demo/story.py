@@ -1,0 +1,247 @@
+"""Simulated owners and their prompts: who they are, what happens to them, mode by mode.
+
+The same owner and day give the same prompts; only what a guard does to them differs by mode.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from random import Random
+
+from reducer.vocabulary import Decision, GuardPhase, Mode, Outcome
+
+GUARD = "repeated_tool_failure"
+VERSION = "1.4.2"
+DAY_S = 86_400
+SEED = "guardwave demo"
+
+# One prompt in sixteen runs into a tool that keeps failing; half of those recover after a warning
+# (or by themselves), the others go on failing until somebody stops them.
+_LOOP_SHARE = 1 / 16
+_RECOVERS = 0.5
+_FINISHES_ANYWAY = 0.25
+_CANCELLED_SHARE = 0.01
+_DISRUPTED_SHARE = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One simulated workspace. `prompts_a_day` is its mean; reliability a completion rate."""
+
+    name: str
+    prompts_a_day: float
+    reliability: float
+    tokens_a_turn: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One decision of the guard, this long after the prompt began."""
+
+    offset_s: float
+    sequence: int
+    decision: Decision
+    phase_from: GuardPhase
+    phase_to: GuardPhase
+    failures: str
+    batches: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt as it went under a mode. `start_s` counts from midnight UTC."""
+
+    owner: Owner
+    prompt_id: str
+    start_s: float
+    duration_s: float
+    outcome: Outcome
+    turns: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    calls_after_would_stop: int
+    transitions: tuple[Transition, ...]
+    disrupted_after_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The owners of one environment. `prompts_a_day` is the mean of one owner."""
+
+    environment: str
+    size: int
+    prompts_a_day: float
+
+    def owners(self) -> tuple[Owner, ...]:
+        """Return the owners, always the same."""
+        return tuple(self._owner(at) for at in range(self.size))
+
+    def _owner(self, at: int) -> Owner:
+        name = f"{self.environment}-workspace-{at:04d}"
+        dice = Random(f"{SEED}:{name}")
+        return Owner(
+            name=name,
+            prompts_a_day=self.prompts_a_day * dice.lognormvariate(-0.045, 0.3),
+            reliability=dice.betavariate(57, 3),
+            tokens_a_turn=900 * dice.lognormvariate(0, 0.2),
+        )
+
+    def prompts(self, owner: Owner, day: date, mode: Mode) -> Iterator[Prompt]:
+        """Yield what happens to an owner on a day when the guard runs in this mode."""
+        for number in range(self.count(owner, day)):
+            yield self.prompt(owner, day, number, mode=mode)
+
+    def count(self, owner: Owner, day: date) -> int:
+        """Return how many prompts an owner begins on a day."""
+        return _poisson(owner.prompts_a_day, Random(f"{owner.name}:{day}"))
+
+    def prompt(self, owner: Owner, day: date, number: int, *, mode: Mode) -> Prompt:
+        """Return one of a day's prompts; its start does not depend on the mode."""
+        return _prompt(owner, f"{owner.name}/{day}/{number}", mode)
+
+
+def _poisson(mean: float, dice: Random) -> int:
+    """Draw a Poisson number by multiplying uniforms (Knuth, The Art of Computer Programming 2)."""
+    limit, product, count = math.exp(-mean), dice.random(), 0
+    while product > limit:
+        product *= dice.random()
+        count += 1
+    return count
+
+
+def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
+    dice = Random(f"{SEED}:{prompt_id}")
+    start_s = dice.uniform(0, DAY_S - 1)
+    turns = 2 + _poisson(4, dice)
+    fate, loop, recovery, finish = (dice.random() for _ in range(4))
+    disruption, tokens = dice.random(), dice.lognormvariate(0, 0.25)
+    is_loop = loop < _LOOP_SHARE
+    transitions: tuple[Transition, ...] = ()
+    after = 0
+    if fate < _CANCELLED_SHARE:
+        outcome = Outcome.CANCELLED
+    elif is_loop:
+        # A warning is what makes a loop recover: without one only half as many do.
+        recovers = recovery < (_RECOVERS if mode.rank >= Mode.WARN.rank else _RECOVERS / 2)
+        outcome, extra, transitions = _loop(mode, recovers=recovers, finishes=finish)
+        after = extra
+        turns += extra
+    else:
+        is_done = (fate - _CANCELLED_SHARE) / (1 - _CANCELLED_SHARE) < owner.reliability
+        outcome = Outcome.COMPLETED if is_done else Outcome.FAILED
+    used = int(turns * owner.tokens_a_turn * tokens)
+    return Prompt(
+        owner=owner,
+        prompt_id=prompt_id,
+        start_s=start_s,
+        duration_s=8.0 * turns * tokens,
+        outcome=outcome,
+        turns=turns,
+        tool_calls=turns * 2,
+        input_tokens=used - used // 5,
+        output_tokens=used // 5,
+        calls_after_would_stop=after,
+        transitions=transitions,
+        disrupted_after_s=disruption * 200_000 if disruption < _DISRUPTED_SHARE else None,
+    )
+
+
+def _loop(
+    mode: Mode, *, recovers: bool, finishes: float
+) -> tuple[Outcome, int, tuple[Transition, ...]]:
+    """Return how a loop ends, how many more turns it takes, and what the guard decided."""
+    warns = mode.rank >= Mode.WARN.rank
+    tracked = _transition(1, Decision.TRACKED, (GuardPhase.IDLE, GuardPhase.TRACKING), ("3-4", "1"))
+    warned = _transition(
+        2,
+        Decision.WARNED if warns else Decision.WOULD_WARN,
+        (GuardPhase.TRACKING, GuardPhase.WARNED),
+        ("8+", "2"),
+    )
+    if recovers:
+        return Outcome.COMPLETED, 2, (tracked, warned)
+    stops = mode is Mode.ENFORCE
+    stop = _transition(
+        3,
+        Decision.STOPPED if stops else Decision.WOULD_STOP,
+        (GuardPhase.WARNED, GuardPhase.LATCHED),
+        ("8+", "3+"),
+    )
+    if stops:
+        return Outcome.GUARD_STOPPED, 0, (tracked, warned, stop)
+    outcome = Outcome.COMPLETED if finishes < _FINISHES_ANYWAY else Outcome.FAILED
+    return outcome, 9, (tracked, warned, stop)
+
+
+def _transition(
+    sequence: int,
+    decision: Decision,
+    phases: tuple[GuardPhase, GuardPhase],
+    buckets: tuple[str, str],
+) -> Transition:
+    return Transition(4.0 * sequence, sequence, decision, *phases, *buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One telemetry event of a prompt, this long after midnight UTC of the prompt's day."""
+
+    at_s: float
+    event_name: str
+    attributes: Mapping[str, str | bool | int | float]
+
+
+def moments(prompt: Prompt, *, mode: Mode, assignment_id: str) -> Iterator[Moment]:
+    """Yield the events that a host sends for a prompt, in the words of telemetry contract 1."""
+    common: dict[str, str | bool | int | float] = {
+        "agent.guard.prompt.id": prompt.prompt_id,
+        "agent.guard.assignment.id": assignment_id,
+    }
+    start, end = prompt.start_s, prompt.start_s + prompt.duration_s
+    route: dict[str, str | bool | int | float] = {"agent.guard.route": "interactive_foreground"}
+    yield Moment(start, "agent.guard.prompt.start", {**common, **route})
+    for each in prompt.transitions:
+        attributes = {**common, **route, **_decided(each, mode)}
+        yield Moment(start + each.offset_s, "agent.guard.transition", attributes)
+    yield Moment(end, "agent.guard.prompt.end", {**common, **_ended(prompt)})
+    if prompt.disrupted_after_s is not None:
+        kind: dict[str, str | bool | int | float] = {
+            "agent.guard.disruption.kind": "retry",
+            "agent.guard.disruption.offset": prompt.disrupted_after_s,
+        }
+        at = end + prompt.disrupted_after_s
+        yield Moment(at, "agent.guard.prompt.disruption", {**common, **kind})
+
+
+def _decided(transition: Transition, mode: Mode) -> dict[str, str | bool | int | float]:
+    return {
+        "agent.guard.name": GUARD,
+        "agent.guard.mode": mode.value,
+        "agent.guard.sequence": transition.sequence,
+        "agent.guard.candidate.ordinal": 1,
+        "agent.guard.phase.from": transition.phase_from.value,
+        "agent.guard.phase.to": transition.phase_to.value,
+        "agent.guard.decision": transition.decision.value,
+        "agent.guard.failure_count.bucket": transition.failures,
+        "agent.guard.batch_count.bucket": transition.batches,
+        "agent.guard.batch.complete": True,
+        "agent.guard.tool.type": "native",
+        "agent.guard.terminal.status": "error",
+        "agent.guard.execution.status": "error",
+        "agent.guard.error.type": "tool_timeout",
+    }
+
+
+def _ended(prompt: Prompt) -> dict[str, str | bool | int | float]:
+    return {
+        "agent.guard.prompt.outcome": prompt.outcome.value,
+        "agent.guard.prompt.duration": prompt.duration_s,
+        "agent.guard.prompt.turns": prompt.turns,
+        "agent.guard.prompt.tool_calls": prompt.tool_calls,
+        "agent.guard.prompt.transitions": len(prompt.transitions),
+        "gen_ai.usage.input_tokens": prompt.input_tokens,
+        "gen_ai.usage.output_tokens": prompt.output_tokens,
+        "agent.guard.calls_after_would_stop": prompt.calls_after_would_stop,
+    }
