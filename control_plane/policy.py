@@ -1,49 +1,89 @@
-"""The gate policy: versioned TOML, checked on reading, with the hash that pages and reports show."""
+"""The gate policy: versioned TOML, checked on reading, with the hash that pages show."""
 
 import tomllib
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from control_plane.errors import SettingsError
 from reducer.rollout.policy import GatePolicy, MinimumData
 from reducer.vocabulary import Gate, Metric
 
+_VARIABLE = "GUARDWAVE_POLICY"
 
-class _MinimumData(BaseModel):
-    """The thresholds may be tightened, never loosened: the bounds are the shipped values."""
+# How much worse is acceptable at most, and which metrics no policy may leave out of a gate.
+_WIDEST_MARGINS = {
+    Metric.COMPLETION: 0.01,
+    Metric.DISRUPTION: 0.005,
+    Metric.CANCELLATION: 0.005,
+    Metric.TOKENS: 1.10,
+    Metric.TURNS: 1.10,
+    Metric.LATENCY_P95: 1.10,
+}
+_NEEDED_METRICS = {
+    Gate.SHADOW: frozenset[Metric](),
+    Gate.WARN: frozenset({Metric.CANCELLATION, Metric.DISRUPTION, Metric.TOKENS, Metric.TURNS}),
+    Gate.ENFORCE: frozenset({Metric.COMPLETION, Metric.DISRUPTION, Metric.TOKENS, Metric.TURNS}),
+}
 
-    model_config = ConfigDict(extra="forbid")
-    owners: int = Field(30, ge=30)
-    effective_owners: float = Field(10.0, ge=10.0)
-    largest_owner_share: float = Field(0.25, gt=0, le=0.25)
-    expected_harm_events: float = Field(10.0, ge=10.0)
+_Count = Annotated[int, Field(strict=True)]
+_Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,48}$")]
 
 
-class _Environment(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    requires: tuple[str, ...] = ()
+class _Section(BaseModel):
+    """Thresholds may be tightened, never loosened: the bounds are the shipped values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Policy(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    version: str = Field(min_length=1, max_length=64)
-    alpha: float = Field(0.05, gt=0, le=0.05)
-    permutations: int = Field(1999, ge=999, le=99_999)
-    refined_permutations: int = Field(99_999, ge=9_999, le=999_999)
-    dwell_days: int = Field(7, ge=7, le=90)
-    coverage_floor: float = Field(0.99, ge=0.99, le=1)
-    contract_floor: float = Field(0.99, ge=0.99, le=1)
-    evaluation_max_age_hours: int = Field(24, ge=1)
-    revision_tolerance: float = Field(0.005, ge=0, le=0.005)
-    ceiling_bps: int = Field(500, ge=1, le=500)
-    holdback_bps: int = Field(2000, ge=0, le=9000)
+class _MinimumData(_Section):
+    owners: Annotated[_Count, Field(ge=30)] = 30
+    effective_owners: Annotated[_Real, Field(ge=10)] = 10.0
+    largest_owner_share: Annotated[_Real, Field(gt=0, le=0.25)] = 0.25
+    expected_harm_events: Annotated[_Real, Field(ge=10)] = 10.0
+
+
+class _Environment(_Section):
+    requires: tuple[_EnvironmentName, ...] = ()
+
+
+class _Policy(_Section):
+    version: Annotated[str, Field(min_length=1, max_length=64)]
+    alpha: Annotated[_Real, Field(gt=0, le=0.05)] = 0.05
+    permutations: Annotated[_Count, Field(ge=999, le=99_999)] = 1999
+    refined_permutations: Annotated[_Count, Field(ge=9_999, le=999_999)] = 99_999
+    dwell_days: Annotated[_Count, Field(ge=7, le=90)] = 7
+    coverage_floor: Annotated[_Real, Field(ge=0.99, le=1)] = 0.99
+    contract_floor: Annotated[_Real, Field(ge=0.99, le=1)] = 0.99
+    evaluation_max_age_hours: Annotated[_Count, Field(ge=1, le=1_000_000)] = 24
+    revision_tolerance: Annotated[_Real, Field(ge=0, le=0.005)] = 0.005
+    ceiling_bps: Annotated[_Count, Field(ge=1, le=500)] = 500
+    holdback_bps: Annotated[_Count, Field(ge=0, le=9000)] = 2000
     minimum_data: _MinimumData = _MinimumData()
-    margins: dict[Gate, dict[Metric, float]]
-    environments: dict[str, _Environment] = {}
+    margins: dict[Gate, dict[Metric, _Real]]
+    environments: dict[_EnvironmentName, _Environment] = {}
+
+    @field_validator("margins")
+    @classmethod
+    def _keep_margins(cls, margins: dict[Gate, dict[Metric, float]]) -> dict[Gate, object]:
+        for gate in Gate:
+            named = margins.get(gate, {})
+            missing = sorted(_NEEDED_METRICS[gate] - named.keys())
+            if missing:
+                raise ValueError(f"the {gate} gate needs a margin for {', '.join(missing)}")
+            for metric, margin in named.items():
+                least = 1.0 if metric.is_ratio else 0.0
+                most = _WIDEST_MARGINS[metric]
+                if not least < margin <= most:
+                    raise ValueError(
+                        f"{gate}.{metric} is {margin}; set it above {least} and to {most} at most"
+                    )
+        return dict(margins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +106,14 @@ def load(path: Path | None) -> Policies:
         SettingsError: the file cannot be read, is not TOML or has a value out of its range.
     """
     if path is None:
-        text = resources.files("control_plane").joinpath("policy.toml").read_text("utf-8")
-    else:
-        try:
-            text = path.read_text("utf-8")
-        except OSError as error:
-            raise SettingsError(
-                "GUARDWAVE_POLICY", str(path), f"name a readable policy file ({error.strerror})"
-            ) from None
-    return parse(text)
+        return parse(resources.files("control_plane").joinpath("policy.toml").read_text("utf-8"))
+    try:
+        return parse(path.read_text("utf-8"))
+    except OSError as error:
+        remedy = f"name a readable policy file ({error.strerror})"
+    except UnicodeDecodeError as error:
+        remedy = f"save it as UTF-8 ({error.reason} at byte {error.start})"
+    raise SettingsError(_VARIABLE, str(path), remedy)
 
 
 def parse(text: str) -> Policies:
@@ -86,12 +125,9 @@ def parse(text: str) -> Policies:
     try:
         read = _Policy.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError("GUARDWAVE_POLICY", "the file", f"mend its TOML: {error}") from None
+        raise SettingsError(_VARIABLE, "the file", f"mend its TOML: {error}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        value = repr(first.get("input"))
-        raise SettingsError("GUARDWAVE_POLICY", f"{field} = {value}", first["msg"]) from None
+        raise _refusal(error) from None
     fields = read.model_dump(exclude={"minimum_data", "environments", "margins"})
     base = GatePolicy(
         **fields,
@@ -100,3 +136,19 @@ def parse(text: str) -> Policies:
     )
     requires = tuple((name, each.requires) for name, each in sorted(read.environments.items()))
     return Policies(base, requires, sha256(text.encode()).hexdigest())
+
+
+def _refusal(error: ValidationError) -> SettingsError:
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    value = repr(first.get("input"))
+    match first["type"]:
+        case "extra_forbidden":
+            return SettingsError(_VARIABLE, field, "remove it, no such field is known")
+        case "missing":
+            return SettingsError(_VARIABLE, field, "add it, there is no default")
+        case "value_error":
+            # Of the margins: the message names gate, metric and value.
+            return SettingsError(_VARIABLE, field, first["msg"].removeprefix("Value error, "))
+        case _:
+            return SettingsError(_VARIABLE, f"{field} = {value}", first["msg"])

@@ -4,20 +4,31 @@
 
 local KEEP_EVIDENCE_S = 120 * 86400
 
+-- Whether this very commit was applied before its reply got lost. Only the newest entries are
+-- looked at: a call is repeated at once or never.
+local function was_committed(audit, head, nonce)
+  for _, entry in ipairs(redis.call('XREVRANGE', audit, '+', '-', 'COUNT', 32)) do
+    local fields = entry[2]
+    if fields[4] == head and fields[6] == nonce then return 1 end
+  end
+  return 0
+end
+
 -- gw_commit: one change of an environment's control state.
 -- KEYS[1] state hash, KEYS[2] audit stream, KEYS[3..] keys to write.
--- ARGV: head expected, head after, environment JSON, audit entry JSON, operations JSON
+-- ARGV: head expected, head after, environment JSON, audit entry JSON, nonce, operations JSON
 -- [["SET", key index] | ["HSET", key index, field], ...], then one value per operation.
--- Returns 1 when applied, 0 when the audit chain has another head.
+-- Returns 1 when applied, now or by the same call before, 0 when the audit chain has another head.
 local function commit(keys, argv)
   local held = redis.call('HGET', keys[1], 'head') or ''
-  if held ~= argv[1] then return 0 end
-  local operations = cjson.decode(argv[5])
+  if held ~= argv[1] then return was_committed(keys[2], argv[2], argv[5]) end
+  local operations = cjson.decode(argv[6])
+  if #operations ~= #argv - 6 then return redis.error_reply('gw_commit: a value per operation') end
   redis.call('HSET', keys[1], 'head', argv[2], 'environment', argv[3])
   redis.call('HINCRBY', keys[1], 'revision', 1)
-  redis.call('XADD', keys[2], '*', 'entry', argv[4], 'hash', argv[2])
+  redis.call('XADD', keys[2], '*', 'entry', argv[4], 'hash', argv[2], 'nonce', argv[5])
   for at, operation in ipairs(operations) do
-    local value = argv[5 + at]
+    local value = argv[6 + at]
     if operation[1] == 'SET' then
       redis.call('SET', keys[operation[2]], value)
     else
@@ -41,10 +52,12 @@ local function lease(keys, argv)
 end
 
 -- gw_finish: store a result once. KEYS[1] evaluation hash, KEYS[2] lease hash.
--- ARGV: fence, value. Returns 1 when stored, 0 when it was done before or the lease was lost.
+-- ARGV: fence, value. Returns 1 when stored, now or by the same call before; 0 when another value
+-- was stored before or the lease was lost.
 local function finish(keys, argv)
+  local done = redis.call('HGET', keys[1], 'done')
+  if done then return done == argv[2] and 1 or 0 end
   if redis.call('HGET', keys[2], 'fence') ~= argv[1] then return 0 end
-  if redis.call('HEXISTS', keys[1], 'done') == 1 then return 0 end
   redis.call('HSET', keys[1], 'done', argv[2])
   return 1
 end

@@ -10,6 +10,7 @@ from redis import Redis
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
 from control_plane.stores.keys import SESSION_KEY, TOKENS, TOKENS_REVISION, sign_in_code
+from control_plane.stores.replies import octets, text
 from reducer.vocabulary import Role
 
 CODE_TTL_S = 900
@@ -69,15 +70,13 @@ class CredentialStore:
     def take_code(self, code: str) -> str | None:
         """Return the token id of a code and forget the code; None when it was used or is old."""
         stored = self._redis.getdel(sign_in_code(hash_secret(code)))
-        return None if stored is None else stored.decode()
+        return None if stored is None else text(stored)
 
     @unavailable()
     def session_key(self) -> bytes:
         """Return the key that signs session cookies, made once and shared by all web workers."""
         self._redis.set(SESSION_KEY, secrets.token_hex(32), nx=True)
-        held = self._redis.get(SESSION_KEY)
-        assert held is not None  # it was set above unless it was there
-        return bytes(held)
+        return octets(self._redis.get(SESSION_KEY))
 
 
 def _age(token: Token) -> tuple[datetime, str]:

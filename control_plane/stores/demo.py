@@ -28,7 +28,7 @@ class DemoStore:
     def mark(self) -> DemoMark | None:
         """Return the store's mark, None when it is no demo's."""
         stored = self._redis.get(DEMO)
-        return None if stored is None else decode(DemoMark, bytes(stored))
+        return None if stored is None else decode(DemoMark, stored)
 
     @unavailable()
     def set_mark(self, mark: DemoMark) -> None:

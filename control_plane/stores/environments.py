@@ -1,15 +1,25 @@
 """Environments, rollouts, waves and rosters, and the one way to change them: `commit`."""
 
 import json
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
 
 from control_plane.state import AuditEntry, Environment
+from control_plane.stores.audit import StoredEntry
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
-from control_plane.stores.keys import ENVIRONMENTS, EnvironmentKeys
+from control_plane.stores.functions import call
+from control_plane.stores.keys import (
+    ENVIRONMENTS,
+    STORE_ID,
+    TOKENS_REVISION,
+    EnvironmentKeys,
+    EvidenceKeys,
+)
+from control_plane.stores.replies import octets, text, whole
 from reducer.rollout.draw import Roster
 from reducer.rollout.ladder import Rollout, Wave
 
@@ -34,6 +44,23 @@ class PutField:
 Write = Put | PutField
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far one environment has moved. `revision` None: there is no such environment."""
+
+    revision: int | None
+    owner_changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What shows whether anything moved. `store_id` None: nobody has served from this store yet."""
+
+    store_id: str | None
+    tokens_revision: int
+    marks: Mapping[str, Mark]
+
+
 class EnvironmentStore:
     """The control plane's own state. Reads are plain; every write is a commit."""
 
@@ -41,9 +68,45 @@ class EnvironmentStore:
         self._redis = redis
 
     @unavailable()
+    def store_id(self) -> str:
+        """Return the id of this store, made when `serve` first starts on it and never again.
+
+        An emptied or exchanged store has none, or another one.
+        """
+        self._redis.set(STORE_ID, secrets.token_hex(16), nx=True)
+        return text(self._redis.get(STORE_ID))
+
+    @unavailable()
+    def pulse(self, known: Sequence[str] = ()) -> Pulse:
+        """Return what moved, in one round trip while no environment is new.
+
+        The environments in `known` are asked for whether or not the store still lists them.
+        """
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.get(STORE_ID)
+        pipe.get(TOKENS_REVISION)
+        pipe.smembers(ENVIRONMENTS)
+        for name in known:
+            pipe.hget(EnvironmentKeys(name).state, "revision")
+            pipe.get(EvidenceKeys(name).owner_change_count)
+        store_id, tokens, listed, *numbers = pipe.execute()
+        marks = _marks(known, numbers)
+        fresh = sorted({name.decode() for name in listed} - marks.keys())
+        if fresh:
+            marks |= self._marks_of(fresh)
+        return Pulse(None if store_id is None else store_id.decode(), int(tokens or 0), marks)
+
+    def _marks_of(self, names: Sequence[str]) -> dict[str, Mark]:
+        pipe = self._redis.pipeline(transaction=False)
+        for name in names:
+            pipe.hget(EnvironmentKeys(name).state, "revision")
+            pipe.get(EvidenceKeys(name).owner_change_count)
+        return _marks(names, pipe.execute())
+
+    @unavailable()
     def names(self) -> tuple[str, ...]:
         """Return the names of all environments, sorted."""
-        return tuple(sorted(name.decode() for name in self._redis.smembers(ENVIRONMENTS)))
+        return tuple(sorted(text(name) for name in self._redis.smembers(ENVIRONMENTS)))
 
     @unavailable()
     def load(self, name: str) -> Environment | None:
@@ -82,7 +145,7 @@ class EnvironmentStore:
         if not wave.roster_digest:
             return None
         packed = self._redis.get(EnvironmentKeys(environment).roster(guard, wave.number))
-        roster = Roster.unpacked(packed or b"", wave.treated)
+        roster = Roster.unpacked(b"" if packed is None else octets(packed), wave.treated)
         if roster.digest != wave.roster_digest:
             raise ValueError(f"the roster of wave {wave.number} does not have its wave's digest")
         return roster
@@ -106,27 +169,62 @@ class EnvironmentStore:
             # Listed first: a listed environment that does not exist yet is skipped everywhere, an
             # unlisted one that exists would be forgotten.
             self._redis.sadd(ENVIRONMENTS, after.name)
-        ops = [_operation(write, at) for at, write in enumerate(writes, start=3)]
-        done = self._redis.fcall(
+        operations = [_operation(write, at) for at, write in enumerate(writes, start=3)]
+        done = call(
+            self._redis,
             "gw_commit",
-            2 + len(writes),
-            keys.state,
-            keys.audit,
-            *(write.key for write in writes),
-            "" if before is None else before.head,
-            entry.hash,
-            encode(after),
-            entry.canonical(),
-            json.dumps(ops),
-            *(write.value for write in writes),
+            keys=[keys.state, keys.audit, *(write.key for write in writes)],
+            arguments=[
+                "" if before is None else before.head,
+                entry.hash,
+                encode(after),
+                entry.canonical(),
+                # Tells this commit from another one, should the connection break and repeat it.
+                secrets.token_hex(8),
+                json.dumps(operations),
+                *(write.value for write in writes),
+            ],
         )
-        return bool(done)
+        return bool(whole(done))
 
     @unavailable()
     def audit_entries(self, environment: str, *, count: int = 100) -> tuple[dict[str, object], ...]:
         """Return the newest audit entries as stored, newest first."""
         found = self._redis.xrevrange(EnvironmentKeys(environment).audit, count=count)
-        return tuple(json.loads(fields[b"entry"]) for _, fields in found)
+        return tuple(json.loads(entry.text) for entry in map(_stored_entry, found or ()))
+
+    @unavailable()
+    def audit_after(
+        self, environment: str, *, after: str | None, count: int
+    ) -> tuple[tuple[str, StoredEntry], ...]:
+        """Return audit entries, oldest first, each with its place in the stream.
+
+        `after` is the place of the last entry seen, None for the beginning.
+        """
+        start = "-" if after is None else f"({after}"
+        found = self._redis.xrange(EnvironmentKeys(environment).audit, min=start, count=count)
+        return tuple((text(entry[0]), _stored_entry(entry)) for entry in found or ())
+
+    @unavailable()
+    def audit_chain(self, environment: str) -> tuple[StoredEntry, ...]:
+        """Return the whole audit chain as stored, oldest first: what `audit.verify` reads."""
+        found = self._redis.xrange(EnvironmentKeys(environment).audit)
+        return tuple(map(_stored_entry, found or ()))
+
+
+def _marks(names: Sequence[str], numbers: Sequence[bytes | None]) -> dict[str, Mark]:
+    pairs = zip(names, numbers[::2], numbers[1::2], strict=True)
+    return {
+        name: Mark(None if revision is None else int(revision), int(changes or 0))
+        for name, revision, changes in pairs
+    }
+
+
+def _stored_entry(entry: object) -> StoredEntry:
+    if not isinstance(entry, tuple) or not isinstance(entry[1], dict):
+        raise TypeError(f"an audit entry is stored as {type(entry).__name__}, not with fields")
+    fields = entry[1]
+    return StoredEntry(text(fields.get(b"entry")), text(fields.get(b"hash")))
 
 
 def _operation(write: Write, at: int) -> list[object]:

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-import msgpack
 from redis import Redis
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.connection import unavailable
 from control_plane.stores.evidence_events import EvidenceBatch
+from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.packing import unpack
+from control_plane.stores.replies import octets, pair, text, whole
 from reducer.rollout.days import SealedDay
 from reducer.vocabulary import Cohort
 
@@ -31,7 +33,9 @@ class Written:
 class OwnerDay:
     """What one owner's prompts of one day added up to, in one cell.
 
-    `started` counts prompts; every other count is of those. `durations` holds pairs of a base-2
+    The counts, from `started` to `ended`, lie in the order of the stored row. `tokens`, `turns`
+    and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
+    decisions, every other one counts prompts. `durations` holds pairs of a base-2
     exponential bucket at scale 7 (seconds) and its count.
     """
 
@@ -73,21 +77,22 @@ class EvidenceStore:
         Safe to repeat after any failure: the identities and the sums are written by one call.
         """
         keys = EvidenceKeys(environment)
-        new, duplicate = self._redis.fcall("gw_ingest", 1, keys.days, keys.slot, batch.packed())
-        return Written(int(new), int(duplicate))
+        arguments = (keys.slot, batch.packed())
+        new, duplicate = pair(call(self._redis, "gw_ingest", keys=[keys.days], arguments=arguments))
+        return Written(whole(new), whole(duplicate))
 
     @unavailable()
     def lose_overdue(self, environment: str, now: datetime, *, at_most: int = 1000) -> int:
         """Close prompts that had no end for 24 hours as lost; answer how many."""
         keys = EvidenceKeys(environment)
-        second = int(now.timestamp())
-        return int(self._redis.fcall("gw_lose", 1, keys.due, keys.slot, second, at_most))
+        arguments = (keys.slot, int(now.timestamp()), at_most)
+        return whole(call(self._redis, "gw_lose", keys=[keys.due], arguments=arguments))
 
     @unavailable()
     def days(self, environment: str) -> tuple[date, ...]:
         """Return all days that hold anything, in order."""
         found = self._redis.smembers(EvidenceKeys(environment).days)
-        return tuple(sorted(date.fromisoformat(day.decode()) for day in found))
+        return tuple(sorted(date.fromisoformat(text(day)) for day in found))
 
     @unavailable()
     def seal(
@@ -96,8 +101,9 @@ class EvidenceStore:
         """Seal a day; False when it was sealed before."""
         keys = EvidenceKeys(environment)
         outage = "" if longest_outage_seconds is None else f"{longest_outage_seconds:.3f}"
-        numbers = [day.isoformat(), at.isoformat(), outage]
-        return bool(self._redis.fcall("gw_seal", 2, keys.day(day), keys.days, *numbers))
+        arguments = (day.isoformat(), at.isoformat(), outage)
+        names = [keys.day(day), keys.days]
+        return bool(whole(call(self._redis, "gw_seal", keys=names, arguments=arguments)))
 
     @unavailable()
     def sealed_days(self, environment: str, days: Iterable[date]) -> tuple[SealedDay, ...]:
@@ -111,17 +117,20 @@ class EvidenceStore:
 
     @unavailable()
     def switched(self, environment: str, days: Iterable[date]) -> int:
-        """Return how many prompts of these days were seen in two cells."""
+        """Return how many prompts of these days were seen in two cells of one guard.
+
+        A prompt that switched under two guards counts for each.
+        """
         pipe = self._redis.pipeline(transaction=False)
         for day in days:
             pipe.hget(EvidenceKeys(environment).day(day), "switched")
-        return sum(int(count or 0) for count in pipe.execute())
+        return sum(whole(count) for count in pipe.execute())
 
     @unavailable()
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
         """Return every cell of the environment with its number."""
         stored = self._redis.hgetall(EvidenceKeys(environment).cells)
-        named = ((int(number), name.decode()) for name, number in stored.items() if name != b"#")
+        named = ((whole(number), text(name)) for name, number in stored.items() if name != b"#")
         return tuple(sorted(((number, Cell.named(name)) for number, name in named), key=_number))
 
     @unavailable()
@@ -158,7 +167,7 @@ class EvidenceStore:
             for (cohort, day, _), held in zip(part, pipe.execute(), strict=True):
                 for owner, packed in held.items():
                     assert cohort is not None  # cells without a cohort hold no owner-days
-                    yield _owner_day(owner.decode(), day, cohort, packed)
+                    yield _owner_day(text(owner), day, cohort, packed)
 
     @unavailable()
     def owner_rows(
@@ -189,48 +198,27 @@ class EvidenceStore:
         counted: dict[tuple[Cell, str], int] = {}
         for number, cell in self.cells(environment):
             for counter, value in self._redis.hgetall(keys.counters(number, day)).items():
-                counted[cell, counter.decode()] = int(value)
+                counted[cell, text(counter)] = whole(value)
         return counted
 
     @unavailable()
     def health(self, environment: str) -> dict[str, int]:
         """Return intake's counters of the environment; absent ones were never counted."""
         stored = self._redis.hgetall(EvidenceKeys(environment).health)
-        return {name.decode(): int(value) for name, value in stored.items()}
+        return {text(name): whole(value) for name, value in stored.items()}
 
 
 def _number(numbered: tuple[int, Cell]) -> int:
     return numbered[0]
 
 
-def _owner_day(owner: str, day: date, cohort: Cohort, packed: bytes) -> OwnerDay:
-    values = [int(value) for value in msgpack.unpackb(packed)]
-    tail = values[_SUMS:]
+def _owner_day(owner: str, day: date, cohort: Cohort, packed: object) -> OwnerDay:
+    row = unpack(octets(packed))
+    if not isinstance(row, list):
+        raise TypeError(f"an owner-day row is stored as {type(row).__name__}, not as a list")
+    tail = row[_SUMS:]
     durations = tuple(sorted(zip(tail[::2], tail[1::2], strict=True)))
-    (started, cancelled, completed, failed, guard_stopped, limit, lost, disrupted) = values[:8]
-    (tokens, turns, would_stopped, stopped, calls_after, unreliable, covered, ended) = values[8:16]
-    return OwnerDay(
-        owner=owner,
-        day=day,
-        cohort=cohort,
-        started=started,
-        cancelled=cancelled,
-        completed=completed,
-        failed=failed,
-        guard_stopped=guard_stopped,
-        limit=limit,
-        lost=lost,
-        disrupted=disrupted,
-        tokens=tokens,
-        turns=turns,
-        would_stopped=would_stopped,
-        stopped=stopped,
-        calls_after_would_stop=calls_after,
-        unreliable=unreliable,
-        covered=covered,
-        ended=ended,
-        durations=durations,
-    )
+    return OwnerDay(owner, day, cohort, *(*row[:_SUMS], durations))
 
 
 def _sealed(day: date, fields: dict[bytes, bytes]) -> SealedDay:

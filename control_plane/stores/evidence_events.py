@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-import msgpack
-
 from control_plane.stores.cells import Cell
+from control_plane.stores.packing import pack
 from reducer.vocabulary import Outcome
+
+# The store counts in doubles: a whole number beyond this is not exact there.
+MOST = 2**53 - 1
 
 # Places in an owner-day row; evidence.lua holds the same list.
 OUTCOME_PLACES: Mapping[Outcome, int] = {
@@ -18,8 +20,9 @@ OUTCOME_PLACES: Mapping[Outcome, int] = {
     Outcome.LIMIT: 6,
 }
 
-# Seen identities are kept in one set for each ten minutes of event time.
-SEEN_BUCKET_S = 600
+# Seen identities are kept in one set for each minute of event time. Up to 4,096 in a set take 8
+# bytes each, more of them several times that (docs/store.md).
+SEEN_BUCKET_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Seen:
 
     @property
     def bucket(self) -> int:
-        """Which ten minutes of event time the digest is remembered with."""
+        """Which minute of event time the digest is remembered with."""
         return self.second // SEEN_BUCKET_S
 
 
@@ -46,9 +49,16 @@ class PromptKey:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A prompt began, in this hour of its day."""
+    """A prompt began, in this hour (0 to 23) of its day.
+
+    Raises:
+        ValueError: there is no such hour.
+    """
 
     hour: int
+
+    def __post_init__(self) -> None:
+        _check("hour", self.hour, most=23)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,10 @@ class Ended:
     """A prompt ended. `duration_bucket` is the base-2 exponential bucket at scale 7.
 
     None says that the host did not report it; without `transitions` a prompt is never covered.
+
+    Raises:
+        ValueError: a count is negative or beyond 2**53 - 1, or the outcome is `lost`, which no
+            host reports.
     """
 
     outcome: Outcome
@@ -66,15 +80,32 @@ class Ended:
     calls_after_would_stop: int
     hour: int
 
+    def __post_init__(self) -> None:
+        if self.outcome not in OUTCOME_PLACES:
+            known = ", ".join(OUTCOME_PLACES)
+            raise ValueError(f"outcome={self.outcome} of an end; use one of {known}")
+        _check("tokens", self.tokens)
+        _check("turns", self.turns)
+        _check("transitions", self.transitions or 0)
+        _check("calls_after_would_stop", self.calls_after_would_stop)
+        _check("hour", self.hour, most=23)
+
 
 @dataclass(frozen=True, slots=True)
 class Transitioned:
-    """A guard decided within a prompt."""
+    """A guard decided within a prompt. `sequence` counts over all guards of the prompt, from 1.
+
+    Raises:
+        ValueError: the sequence is negative or beyond 2**31 - 1.
+    """
 
     sequence: int
     is_would_stop: bool
     is_stop: bool
     is_unreliable_input: bool
+
+    def __post_init__(self) -> None:
+        _check("sequence", self.sequence, most=2**31 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +118,14 @@ PromptNews = Started | Ended | Transitioned | Disrupted
 
 @dataclass(frozen=True, slots=True)
 class PromptEvent:
-    """One event of a prompt that carries a verified assignment id for each guard in `cells`."""
+    """One event of a prompt that carries a verified assignment id for each guard in `cells`.
+
+    Start, end and disruption are of the whole prompt, whichever of its guards they name; a
+    transition is of one guard.
+
+    Raises:
+        ValueError: no guard, a guard named twice, or a transition of several guards.
+    """
 
     seen: Seen
     prompt: PromptKey
@@ -95,6 +133,13 @@ class PromptEvent:
     cells: tuple[Cell, ...]
     is_conforming: bool
     news: PromptNews
+
+    def __post_init__(self) -> None:
+        guards = {cell.guard for cell in self.cells}
+        if not guards or len(guards) < len(self.cells):
+            raise ValueError(f"cells={self.cells}; name each guard of the event once")
+        if isinstance(self.news, Transitioned) and len(guards) > 1:
+            raise ValueError(f"a transition of {len(guards)} guards; send one event for each")
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
@@ -120,6 +165,9 @@ class VolumeEvent:
     """Something counted by cell and day and not by owner. `counter` names what, in one string.
 
     `is_conforming` is None for a metric point, which is no record of the contract check.
+
+    Raises:
+        ValueError: `by` is negative or beyond 2**53 - 1.
     """
 
     seen: Seen
@@ -128,6 +176,9 @@ class VolumeEvent:
     counter: str
     by: int = 1
     is_conforming: bool | None = None
+
+    def __post_init__(self) -> None:
+        _check("by", self.by)
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
@@ -202,11 +253,16 @@ class EvidenceBatch:
     last_record_second: int = 0
 
     def packed(self) -> bytes:
-        """Return the batch as msgpack without the bin type, which the store's reader lacks."""
+        """Return the batch as evidence.lua reads it."""
         payload = {
             "events": [event.packed() for event in self.events],
             "sightings": [sighting.packed() for sighting in self.sightings],
             "health": dict(self.health),
             "last": self.last_record_second,
         }
-        return bytes(msgpack.packb(payload, use_bin_type=False))
+        return pack(payload)
+
+
+def _check(name: str, value: int, *, most: int = MOST) -> None:
+    if not 0 <= value <= most:
+        raise ValueError(f"{name}={value} cannot be added; send a whole number from 0 to {most}")

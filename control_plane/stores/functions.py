@@ -10,10 +10,14 @@ import redis
 from control_plane.errors import StoreStartError
 
 MISSING = "Function not found"
+SHEBANG = "#!lua "
 
 
 class Library(NamedTuple):
-    """One Lua file beside this module: the name in its first line, and its whole source."""
+    """Lua beside this module: the name in the first line of its first file, and its whole source.
+
+    A file without such a line continues the library of the file before it.
+    """
 
     name: str
     source: str
@@ -23,7 +27,13 @@ class Library(NamedTuple):
 def libraries() -> tuple[Library, ...]:
     """Return the libraries as shipped, in order of their file names."""
     files = (file for file in resources.files(__package__).iterdir() if file.name.endswith(".lua"))
-    sources = (file.read_text(encoding="utf-8") for file in sorted(files, key=lambda f: f.name))
+    sources: list[str] = []
+    for file in sorted(files, key=lambda file: file.name):
+        source = file.read_text(encoding="utf-8")
+        if source.startswith(SHEBANG):
+            sources.append(source)
+        else:
+            sources[-1] = f"{sources[-1]}\n{source}"
     return tuple(Library(_name(source), source) for source in sources)
 
 

@@ -5,7 +5,9 @@ from redis import Redis
 from control_plane.state import Evaluation, EvaluationStatus, Promotion
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
+from control_plane.stores.functions import call
 from control_plane.stores.keys import EnvironmentKeys
+from control_plane.stores.replies import whole
 
 _NEWEST = 50
 
@@ -32,7 +34,8 @@ class GateStore:
         """Store the result for ever; False when it was done before or the lease was lost."""
         keys = EnvironmentKeys(environment)
         names = (keys.evaluation(evaluation.guard, evaluation.id), keys.lease)
-        return bool(self._redis.fcall("gw_finish", 2, *names, fence, encode(evaluation)))
+        arguments = (fence, encode(evaluation))
+        return bool(whole(call(self._redis, "gw_finish", keys=names, arguments=arguments)))
 
     @unavailable()
     def evaluation(self, environment: str, guard: str, number: int) -> Evaluation | None:
@@ -61,7 +64,7 @@ class GateStore:
     @unavailable()
     def evaluation_count(self, environment: str, guard: str) -> int:
         """Return the highest number given to an evaluation so far."""
-        return int(self._redis.get(EnvironmentKeys(environment).evaluation_count(guard)) or 0)
+        return whole(self._redis.get(EnvironmentKeys(environment).evaluation_count(guard)))
 
     @unavailable()
     def next_promotion(self, environment: str, guard: str) -> int:
@@ -91,4 +94,4 @@ class GateStore:
 
     @unavailable()
     def _promotion_count(self, environment: str, guard: str) -> int:
-        return int(self._redis.get(EnvironmentKeys(environment).promotion_count(guard)) or 0)
+        return whole(self._redis.get(EnvironmentKeys(environment).promotion_count(guard)))

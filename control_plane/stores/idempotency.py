@@ -9,6 +9,7 @@ from redis import Redis
 
 from control_plane.stores.connection import unavailable
 from control_plane.stores.keys import EnvironmentKeys
+from control_plane.stores.replies import octets, text, whole
 
 KEEP_S = 24 * 3600
 RUNNING_S = 60
@@ -48,25 +49,27 @@ class IdempotencyStore:
         A claim without an answer ends after a minute, so that a dead worker blocks nobody for long.
         """
         key = EnvironmentKeys(environment).idempotency(digest)
-        if self._redis.hsetnx(key, "payload", payload_hash):
-            self._redis.expire(key, RUNNING_S)
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hsetnx(key, "payload", payload_hash)
+        pipe.expire(key, RUNNING_S, nx=True)
+        pipe.hmget(key, ["payload", "status", "headers", "body"])
+        is_new, _, (held, status, headers, body) = pipe.execute()
+        if is_new:
             return None
-        held, status, headers, body = self._redis.hmget(
-            key, ["payload", "status", "headers", "body"]
-        )
-        if held is not None and held.decode() != payload_hash:
+        if text(held) != payload_hash:
             return OtherPayload()
-        if status is None or headers is None or body is None:
+        if status is None:
             return Running()
-        return StoredAnswer(int(status), headers.decode(), bytes(body))
+        return StoredAnswer(whole(status), text(headers), octets(body))
 
     @unavailable()
     def keep(self, environment: str, digest: str, answer: StoredAnswer) -> None:
         """Keep the answer of a claimed key for 24 hours."""
         key = EnvironmentKeys(environment).idempotency(digest)
         pipe = self._redis.pipeline(transaction=True)
-        fields = {"status": answer.status, "headers": answer.headers, "body": answer.body}
-        pipe.hset(key, mapping=fields)
+        pipe.hset(key, "status", answer.status)
+        pipe.hset(key, "headers", answer.headers)
+        pipe.hset(key, "body", answer.body)
         pipe.expire(key, KEEP_S)
         pipe.execute()
 

@@ -1,13 +1,17 @@
 """The worker's queue per environment, under a fenced lease, and intake's heartbeats."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from redis import Redis
 
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
+from control_plane.stores.functions import call
 from control_plane.stores.keys import EnvironmentKeys
+from control_plane.stores.replies import whole
 
 LEASE_MS = 5_000
 HEARTBEAT_S = 60
@@ -43,15 +47,20 @@ class JobStore:
     @unavailable()
     def lease(self, environment: str, holder: str) -> int:
         """Hold or renew the environment's lease for 5 s; its fence, or 0 when another holds it."""
-        return int(
-            self._redis.fcall("gw_lease", 1, EnvironmentKeys(environment).lease, holder, LEASE_MS)
-        )
+        names = [EnvironmentKeys(environment).lease]
+        return whole(call(self._redis, "gw_lease", keys=names, arguments=(holder, LEASE_MS)))
 
     @unavailable()
     def take(self, environment: str) -> Job | None:
-        """Take the oldest job; it stays in the list of taken jobs until it is done."""
+        """Take the oldest job, for the lease's holder; it stays taken until it is done.
+
+        A holder works on one job at a time, so one that is taken already was begun by a worker
+        that died, or its taking was lost on the way to this one: it is answered again.
+        """
         keys = EnvironmentKeys(environment)
-        stored = self._redis.lmove(keys.jobs, keys.taken_jobs, "RIGHT", "LEFT")
+        stored = self._redis.lindex(keys.taken_jobs, -1)
+        if stored is None:
+            stored = self._redis.lmove(keys.jobs, keys.taken_jobs, "RIGHT", "LEFT")
         return None if stored is None else decode(Job, stored)
 
     @unavailable()
@@ -60,11 +69,17 @@ class JobStore:
         self._redis.lrem(EnvironmentKeys(environment).taken_jobs, 1, encode(job).decode())
 
     @unavailable()
+    def release(self, environment: str) -> None:
+        """Give the environment's lease up, with whatever jobs were queued meanwhile done."""
+        keys = EnvironmentKeys(environment)
+        self._redis.delete(keys.lease, keys.jobs, keys.taken_jobs)
+
+    @unavailable()
     def take_over(self, environment: str) -> int:
         """Queue again what a dead worker had taken; answer how many jobs that were."""
         keys = EnvironmentKeys(environment)
         moved = 0
-        while self._redis.lmove(keys.taken_jobs, keys.jobs, "RIGHT", "RIGHT") is not None:
+        while self._redis.lmove(keys.taken_jobs, keys.jobs, "LEFT", "RIGHT") is not None:
             moved += 1
         return moved
 
@@ -80,17 +95,18 @@ class JobStore:
 
     @unavailable()
     def longest_outage(self, environment: str, start: float, end: float) -> float | None:
-        """Return the longest time without a heartbeat within [start, end], wall-clock seconds.
+        """Return the longest time without a heartbeat within [start, end), wall-clock seconds.
 
-        None when no heartbeat lies in or beside it: nothing shows that intake was up.
+        A heartbeat vouches for its whole minute; of a minute without one, only the part that lies
+        in the interval counts. None when no minute of the interval has a heartbeat: nothing shows
+        that intake was up.
         """
-        first, last = int(start // HEARTBEAT_S), int(end // HEARTBEAT_S)
-        found = self._redis.zrange(
-            EnvironmentKeys(environment).heartbeats, first, last, byscore=True
-        )
-        minutes = [int(minute) for minute in found]
-        if not minutes:
+        first, last = int(start // HEARTBEAT_S), math.ceil(end / HEARTBEAT_S) - 1
+        key = EnvironmentKeys(environment).heartbeats
+        up = [whole(minute) for minute in self._redis.zrange(key, first, last, byscore=True)]
+        if not up:
             return None
-        marks = [first - 1, *minutes, last + 1]
-        gaps = (after - before - 1 for before, after in zip(marks, marks[1:], strict=False))
-        return float(max(gaps) * HEARTBEAT_S)
+        return max(
+            max(0.0, min(after * HEARTBEAT_S, end) - max((before + 1) * HEARTBEAT_S, start))
+            for before, after in pairwise([first - 1, *up, last + 1])
+        )

@@ -12,6 +12,7 @@ TOKENS = "{guardwave}:tokens"
 TOKENS_REVISION = "{guardwave}:tokens:revision"
 STORE_ID = "{guardwave}:store"
 SESSION_KEY = "{guardwave}:session-key"
+DEMO = "{guardwave}:demo"
 SHARD = 0
 
 

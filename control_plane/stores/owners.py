@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-import msgpack
 from redis import Redis
 
 from control_plane.stores.connection import unavailable
+from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.packing import unpack
+from control_plane.stores.replies import pair, text, whole
 from reducer.rollout.eligibility import OwnerFacts, Ownership
 
 
@@ -50,7 +52,7 @@ class OwnerStore:
         keys = EvidenceKeys(environment)
         pairs = [part for name, stated in facts.items() for part in (name, stated.packed())]
         names = (keys.facts, keys.owner_changes, keys.owner_change_count)
-        return int(self._redis.fcall("gw_facts", 3, *names, *pairs))
+        return whole(call(self._redis, "gw_facts", keys=names, arguments=pairs))
 
     @unavailable()
     def facts(self, environment: str, pseudonyms: Sequence[str]) -> dict[str, OwnerFacts]:
@@ -86,17 +88,19 @@ class OwnerStore:
                 num=at_most,
                 withscores=True,
             )
-            names = [name.decode() for name, _ in found]
-            facts.update(self.facts(environment, names))
-            if found:
-                upto = int(found[-1][1])
+            numbered = [pair(entry) for entry in found]
+            facts.update(self.facts(environment, [text(name) for name, _ in numbered]))
+            if numbered:
+                upto = whole(numbered[-1][1])
             if len(found) < at_most:
                 return OwnerChanges(facts, upto)
 
 
 def _facts(stated: bytes | None, seen: bytes | None) -> OwnerFacts:
     told = None if stated is None else StatedFacts.unpacked(stated.decode())
-    held = {} if seen is None else msgpack.unpackb(seen)
+    held = {} if seen is None else unpack(seen)
+    if not isinstance(held, dict):
+        raise TypeError(f"sightings are stored as {type(held).__name__}, not as a map")
     return OwnerFacts(
         ownership=None if told is None else told.ownership,
         is_trusted=told is not None and told.is_trusted,

@@ -1,0 +1,35 @@
+"""The replies of a connection that does not decode, as the types they really have."""
+
+
+def octets(reply: object) -> bytes:
+    """Return a reply that is a string of the store.
+
+    Raises:
+        TypeError: it is none; the connection decodes responses, or the key has another type.
+    """
+    if not isinstance(reply, bytes):
+        raise TypeError(f"the store answered {type(reply).__name__} where bytes were due")
+    return reply
+
+
+def text(reply: object) -> str:
+    """Return a reply that is UTF-8 text; errors as for `octets`."""
+    return octets(reply).decode()
+
+
+def whole(reply: object) -> int:
+    """Return a whole number, which the store sends as such or as a string; nil is 0."""
+    if reply is None:
+        return 0
+    return reply if isinstance(reply, int) else int(octets(reply))
+
+
+def pair(reply: object) -> tuple[object, object]:
+    """Return a reply of two parts.
+
+    Raises:
+        TypeError: it is not a list of two.
+    """
+    if not isinstance(reply, list) or len(reply) != 2:
+        raise TypeError(f"the store answered {type(reply).__name__} where a list of two was due")
+    return reply[0], reply[1]

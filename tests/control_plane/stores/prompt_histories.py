@@ -1,0 +1,259 @@
+"""Histories of prompts, what they must add up to, and the many ways in which they may arrive.
+
+The sums are computed here once more, in plain Python, from the set of events alone: whatever does
+not depend on order, batches or repetition.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from hypothesis import strategies as st
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.evidence_events import (
+    OUTCOME_PLACES,
+    Disrupted,
+    Ended,
+    PromptEvent,
+    PromptKey,
+    PromptNews,
+    Seen,
+    Started,
+    Transitioned,
+)
+from reducer.vocabulary import Cohort, Mode, Outcome
+
+DAY = date(2026, 11, 20)
+DAYS = tuple(DAY + timedelta(days=offset) for offset in range(3))
+GUARDS = ("identical_call", "repeated_tool_failure")
+MODES = (Mode.WARN, Mode.ENFORCE)
+OWNERS = (PromptKey("aaaaaaaaaaaaaaaa", "", 3), PromptKey("bbbbbbbbbbbbbbbb", "", 200))
+WAVE = 4
+
+hours = st.integers(0, 23)
+seconds = st.integers(1_800_000_000, 1_800_000_003)
+days = st.sampled_from(DAYS)
+starts = st.builds(Started, hours)
+ends = st.builds(
+    Ended,
+    outcome=st.sampled_from(sorted(OUTCOME_PLACES)),
+    tokens=st.integers(0, 9),
+    turns=st.integers(0, 3),
+    duration_bucket=st.none() | st.integers(-2, 2),
+    transitions=st.none() | st.integers(0, 3),
+    calls_after_would_stop=st.integers(0, 2),
+    hour=hours,
+)
+
+
+def cell(guard: str, mode: Mode) -> Cell:
+    """Return the cell of an enforced owner's prompts."""
+    return Cell(guard, "1.0.0", WAVE, Cohort.ENFORCED, mode)
+
+
+def transition(sequence: int) -> st.SearchStrategy[PromptNews]:
+    """Return a strategy for a transition with this sequence."""
+    flags = st.booleans()
+    return st.builds(Transitioned, st.just(sequence), flags, flags, flags)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[PromptEvent]:
+    """Draw the distinct events of up to four prompts, contradictory ones among them."""
+    events: list[PromptEvent] = []
+    for number in range(draw(st.integers(1, 4))):
+        owner = draw(st.sampled_from(OWNERS))
+        prompt = PromptKey(owner.pseudonym, f"prompt-{number}", owner.owner_bucket)
+        news = [
+            *draw(st.lists(starts, max_size=2)),
+            *draw(st.lists(ends, max_size=2)),
+            *[draw(transition(at)) for at in draw(st.lists(st.integers(0, 3), max_size=4))],
+            *draw(st.lists(st.just(Disrupted()), max_size=2)),
+        ]
+        for each in news:
+            named = st.lists(st.sampled_from(GUARDS), unique=True, min_size=1, max_size=2)
+            guards = draw(named)[: 1 if isinstance(each, Transitioned) else 2]
+            events.append(
+                PromptEvent(
+                    seen=Seen(len(events) - 5, draw(seconds)),
+                    prompt=prompt,
+                    day=draw(days),
+                    cells=tuple(cell(guard, draw(st.sampled_from(MODES))) for guard in guards),
+                    is_conforming=draw(st.booleans()),
+                    news=each,
+                )
+            )
+    return events
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Events of a history in the order in which they arrive, some of them repeatedly."""
+
+    history: tuple[PromptEvent, ...]
+    batches: tuple[tuple[PromptEvent, ...], ...]
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> Delivery:
+    """Draw a history and one way in which all of it arrives: reordered, repeated, re-batched."""
+    history = draw(histories())
+    repeated = draw(st.lists(st.sampled_from(history), max_size=6)) if history else []
+    order = draw(st.permutations([*history, *repeated]))
+    batches: list[tuple[PromptEvent, ...]] = []
+    while order:
+        size = draw(st.integers(1, len(order)))
+        batches.append(tuple(order[:size]))
+        order = order[size:]
+    return Delivery(tuple(history), tuple(batches))
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a history adds up to. `by_day` counts prompts and records by day and name."""
+
+    owner_days: tuple[OwnerDay, ...]
+    by_day: dict[date, Counter[str]]
+    switched: int
+
+
+def sums_of(history: Sequence[PromptEvent]) -> Sums:
+    """Return what the events must add up to once every prompt without an end is lost."""
+    rows: dict[tuple[str, date, Cell], Counter[str]] = defaultdict(Counter)
+    by_day: dict[date, Counter[str]] = defaultdict(Counter)
+    switched = 0
+    by_prompt: dict[PromptKey, list[PromptEvent]] = defaultdict(list)
+    for event in history:
+        by_prompt[event.prompt].append(event)
+        by_day[event.day].update(records=1, conforming=int(event.is_conforming))
+    for prompt, events in by_prompt.items():
+        cells = {guard: _seen_cells(events, guard) for guard in GUARDS}
+        switched += sum(len(set(seen)) > 1 for seen in cells.values())
+        day = _book_day(events, by_day)
+        if day is None:
+            continue
+        for guard, seen in cells.items():
+            if seen:
+                rows[prompt.pseudonym, day, seen[0]].update(_counts(events, guard))
+    owner_days = [_owner_day(*key, counts) for key, counts in rows.items()]
+    return Sums(tuple(sorted(owner_days, key=order)), by_day, switched)
+
+
+def order(row: OwnerDay) -> tuple[str, ...]:
+    """Return what rows of two guards or two modes are sorted by."""
+    return tuple(map(str, (row.day, row.owner, row)))
+
+
+def _seen_cells(events: Sequence[PromptEvent], guard: str) -> list[Cell]:
+    """Return the guard's cells, that of the earliest event first."""
+    seen = [
+        (event.seen.second, each.name, each)
+        for event in events
+        for each in event.cells
+        if each.guard == guard
+    ]
+    return [each for _, _, each in sorted(seen, key=lambda entry: entry[:2])]
+
+
+def _start(events: Sequence[PromptEvent]) -> tuple[date, int] | None:
+    found = [
+        (event.seen.second, event.day, event.news.hour)
+        for event in events
+        if isinstance(event.news, Started)
+    ]
+    return min(found)[1:] if found else None
+
+
+def _end(events: Sequence[PromptEvent]) -> tuple[date, Ended] | None:
+    def key(found: tuple[int, date, Ended]) -> tuple[object, ...]:
+        second, day, end = found
+        bucket = end.duration_bucket
+        return (
+            *(second, day, OUTCOME_PLACES[end.outcome], end.tokens, end.turns),
+            *(bucket is not None, bucket or 0, -1 if end.transitions is None else end.transitions),
+            *(end.calls_after_would_stop, end.hour),
+        )
+
+    found = [
+        (event.seen.second, event.day, event.news)
+        for event in events
+        if isinstance(event.news, Ended)
+    ]
+    return min(found, key=key)[1:] if found else None
+
+
+def _is_covered(events: Sequence[PromptEvent]) -> bool:
+    end = _end(events)
+    sequences = sorted(
+        event.news.sequence for event in events if isinstance(event.news, Transitioned)
+    )
+    if _start(events) is None or end is None or end[1].transitions is None:
+        return False
+    return sequences == list(range(1, end[1].transitions + 1))
+
+
+def _book_day(events: Sequence[PromptEvent], by_day: dict[date, Counter[str]]) -> date | None:
+    """Count the prompt on the day of its start, as far as that is known; return that day."""
+    start, end = _start(events), _end(events)
+    if start is not None:
+        day, hour = start
+    elif end is not None:
+        day, hour = end[0], end[1].hour
+    else:
+        return None
+    counts = {f"h{hour}": 1, "ended": int(end is not None), "covered": int(_is_covered(events))}
+    by_day[day].update(counts)
+    return day
+
+
+def _counts(events: Sequence[PromptEvent], guard: str) -> dict[str, int]:
+    decided = [
+        event.news
+        for event in events
+        if isinstance(event.news, Transitioned) and event.cells[0].guard == guard
+    ]
+    found = _end(events)
+    counts = {
+        "started": 1,
+        "would_stopped": sum(each.is_would_stop for each in decided),
+        "stopped": sum(each.is_stop for each in decided),
+        "unreliable": int(any(each.is_unreliable_input for each in decided)),
+        "disrupted": int(any(isinstance(event.news, Disrupted) for event in events)),
+        "covered": int(_is_covered(events)),
+    }
+    if found is None:
+        return {**counts, "lost": 1}
+    end = found[1]
+    if end.duration_bucket is not None:
+        counts[f"bucket {end.duration_bucket}"] = 1
+    return {
+        **counts,
+        str(end.outcome): 1,
+        "ended": 1,
+        "tokens": end.tokens,
+        "turns": end.turns,
+        "calls_after_would_stop": end.calls_after_would_stop,
+    }
+
+
+def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> OwnerDay:
+    outcomes = {str(outcome): counts[outcome] for outcome in Outcome}
+    durations = sorted(
+        (int(name.removeprefix("bucket ")), prompts)
+        for name, prompts in counts.items()
+        if name.startswith("bucket ")
+    )
+    assert where.cohort is not None
+    others = ("started", "disrupted", "tokens", "turns", "would_stopped", "stopped")
+    more = ("calls_after_would_stop", "unreliable", "covered", "ended")
+    return OwnerDay(
+        owner=owner,
+        day=day,
+        cohort=where.cohort,
+        durations=tuple(durations),
+        **outcomes,
+        **{name: counts[name] for name in (*others, *more)},
+    )

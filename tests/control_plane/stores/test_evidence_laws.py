@@ -1,0 +1,95 @@
+import itertools
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_events import EvidenceBatch
+from tests.control_plane.stores.prompt_histories import (
+    DAYS,
+    OWNERS,
+    Sums,
+    deliveries,
+    order,
+    sums_of,
+)
+
+LATER = datetime.fromtimestamp(1_800_000_000, UTC) + timedelta(days=2)
+# Each example has an environment of its own, so the store need not be emptied between them.
+_numbers = itertools.count()
+each_alone = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture
+def evidence(any_store):
+    return EvidenceStore(any_store)
+
+
+def new_environment() -> str:
+    return f"law-{next(_numbers)}"
+
+
+def stored_sums(evidence: EvidenceStore, environment: str) -> Sums:
+    for day in DAYS:
+        evidence.seal(environment, day, at=LATER, longest_outage_seconds=0.0)
+    rows = [
+        row
+        for owner in OWNERS
+        for _, row in evidence.owner_rows(environment, owner.pseudonym, owner.owner_bucket, DAYS)
+    ]
+    by_day = {}
+    for sealed in evidence.sealed_days(environment, DAYS):
+        counts = Counter({f"h{hour}": many for hour, many in enumerate(sealed.hourly_prompts)})
+        counts.update(
+            ended=sealed.ended,
+            covered=sealed.covered,
+            records=sealed.records,
+            conforming=sealed.conforming,
+        )
+        by_day[sealed.day] = counts
+    switched = evidence.switched(environment, DAYS)
+    return Sums(tuple(sorted(rows, key=order)), by_day, switched)
+
+
+def without_zeros(sums: Sums) -> Sums:
+    by_day = {day: +counts for day, counts in sums.by_day.items() if +counts}
+    return Sums(sums.owner_days, by_day, sums.switched)
+
+
+@each_alone
+@given(delivery=deliveries(), data=st.data())
+def test_the_sums_depend_on_the_events_alone_however_they_arrive(evidence, delivery, data):
+    environment = new_environment()
+    for batch in delivery.batches:
+        evidence.write(environment, EvidenceBatch(batch))
+        if data.draw(st.booleans()):
+            evidence.lose_overdue(environment, LATER)
+    evidence.lose_overdue(environment, LATER)
+
+    stored, expected = stored_sums(evidence, environment), sums_of(delivery.history)
+    assert without_zeros(stored) == without_zeros(expected)
+
+
+@each_alone
+@given(delivery=deliveries())
+def test_what_was_seen_before_is_counted_as_duplicate_and_changes_no_byte(
+    any_store, evidence, delivery
+):
+    environment = new_environment()
+    sent = sum(map(len, delivery.batches))
+    answers = [evidence.write(environment, EvidenceBatch(batch)) for batch in delivery.batches]
+    assert sum(answer.new for answer in answers) == len(delivery.history)
+    assert sum(answer.new + answer.duplicate for answer in answers) == sent
+    before = stored_sums(evidence, environment)
+
+    again = evidence.write(environment, EvidenceBatch(delivery.history))
+
+    assert (again.new, again.duplicate) == (0, len(delivery.history))
+    assert stored_sums(evidence, environment) == before
+    revisions = [sealed.revision for sealed in evidence.sealed_days(environment, DAYS)]
+    assert revisions == [1] * len(DAYS)
