@@ -44,10 +44,11 @@ def share(basis_points: int | None) -> str:
 
 
 def average(number: float | None) -> str:
-    """Return a mean per prompt: whole when it is large, three digits when it is small."""
+    """Return a mean per prompt: whole when it is large, with decimals when it is small."""
     if number is None:
         return NO_DATA
-    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:,.3g}"
+    decimals = 0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2
+    return _signless(number, decimals)
 
 
 def level(number: float | None, kind: MetricKind) -> str:
@@ -86,7 +87,7 @@ def plain_number(number: float | str | None) -> str:
         return number
     if float(number).is_integer():
         return count(number)
-    return f"{_signless(number, 4)}"
+    return _signless(number, 4).rstrip("0")
 
 
 def age(seconds: float | None) -> str:

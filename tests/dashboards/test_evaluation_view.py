@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+from analysis.gates import evaluate
+from analysis.report import to_wire
 from control_plane.queries.pages_evaluation import JsonValue, evaluation_view
+from dashboards.plots import forest_plot
 from reducer.vocabulary import Cohort, Metric, Verdict
+from tests.analysis.samples import DATASETS, POLICY, reference_totals, wave
 from tests.dashboards.samples import metric, wire
 
 
@@ -41,3 +45,12 @@ def test_a_missing_number_stays_missing() -> None:
 
     assert latency.estimate is None
     assert latency.interval is None
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_what_analysis_stores_is_what_the_pages_read(dataset: str) -> None:
+    told = to_wire(evaluate(wave(reference_totals(dataset)), POLICY))
+    view = evaluation_view(json.loads(json.dumps(told)))
+
+    assert view.sentence == told["sentence"]
+    assert len(forest_plot(view).rows) == len(view.metrics)

@@ -26,7 +26,7 @@ def plain(text: str) -> str:
         pytest.param(fmt.counted(1, "owner", "owners"), "1 owner", id="one owner"),
         pytest.param(fmt.counted(0, "owner", "owners"), "0 owners", id="no owners"),
         pytest.param(fmt.average(14_310.2), "14,310", id="a large mean is whole"),
-        pytest.param(fmt.average(6.0234), "6.02", id="a small mean has three digits"),
+        pytest.param(fmt.average(6.0234), "6.02", id="a small mean has two decimals"),
         pytest.param(
             fmt.effect(-0.008, MetricKind.DIFFERENCE), "-0.80 pp", id="a worse difference"
         ),
@@ -46,6 +46,9 @@ def plain(text: str) -> str:
         pytest.param(fmt.probability(0.391), "0.391", id="a p value"),
         pytest.param(fmt.probability(0.0004), "< 0.001", id="a tiny p value"),
         pytest.param(fmt.plain_number(84_198), "84,198", id="a whole number of a check"),
+        pytest.param(fmt.average(6.2), "6.20", id="decimals are kept to compare"),
+        pytest.param(fmt.average(31.42), "31.4", id="a mean over ten has one decimal"),
+        pytest.param(fmt.plain_number(0.99), "0.99", id="a fraction without idle zeros"),
         pytest.param(fmt.plain_number(0.9985), "0.9985", id="a fraction of a check"),
         pytest.param(fmt.plain_number("contract"), "contract", id="words of a check"),
         pytest.param(fmt.age(0.4), "just now", id="an age under a second"),
