@@ -1,0 +1,55 @@
+"""The audit: every change with actor and reason, append-only, hash-chained per environment."""
+
+from datetime import datetime
+
+from flask import Response
+from pydantic import Field
+
+from control_plane.errors import InvalidField
+from control_plane.http import answers, requests
+from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.bodies import AuditQuery
+from control_plane.http.resources import resource
+from control_plane.queries.audit import AuditLine, audit_lines
+from control_plane.state import Action, ActorKind
+from reducer.vocabulary import Role
+
+blueprint = resource("audit", "Who changed what, when and why.")
+
+
+class AuditEvent(Answer):
+    """One entry. `hash` is the SHA-256 over all other members, which name the previous hash."""
+
+    sequence: int
+    at: datetime
+    actor: str
+    actor_kind: ActorKind
+    action: Action
+    target: str
+    reason: str
+    generation_before: int | None
+    generation_after: int | None
+    gate_evaluation: int | None
+    request_id: str | None
+    previous: str = Field(description='"" for the first entry')
+    hash: str
+
+
+@blueprint.get("/audit-events", responses={200: Page[AuditEvent]})
+def list_audit_events(query: AuditQuery) -> Response:
+    """List the audit entries of one environment, oldest first; `next` goes on where this ends."""
+    environment = query.environment or requests.identity().environment
+    requests.require(Role.VIEWER, environment)
+    if environment is None:
+        raise InvalidField(
+            "environment is missing; each environment has an audit chain of its own, name one",
+            pointer="/environment",
+        )
+    lines, following = audit_lines(
+        requests.context(), environment, after=query.after, limit=query.limit
+    )
+    return respond(answers.page([_answer(each) for each in lines], following, parameter="after"))
+
+
+def _answer(line: AuditLine) -> AuditEvent:
+    return AuditEvent.model_validate({**line.members, "hash": line.hash})

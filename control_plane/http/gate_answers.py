@@ -1,0 +1,119 @@
+"""Gate evaluations and promotions as the API answers them."""
+
+from datetime import date, datetime
+
+import orjson
+from pydantic import JsonValue
+
+from control_plane.http import answers
+from control_plane.http.answers import Answer, Condition
+from control_plane.http.resources import rollout_address
+from control_plane.queries import conditions
+from control_plane.state import Evaluation, EvaluationStatus, Promotion, PromotionStatus
+from reducer.vocabulary import Gate, Mode, Verdict
+
+
+class EvaluationSummary(Answer):
+    """One gate evaluation without its result."""
+
+    id: int
+    guard: str
+    gate: Gate
+    status: EvaluationStatus
+    requested_at: datetime
+    requested_by: str
+    evaluated_at: datetime | None
+    generation: int | None
+    wave: int | None
+    verdict: Verdict | None
+    sentence: str | None
+    digest: str | None
+    days_used: list[date]
+    conditions: list[Condition]
+    links: dict[str, str]
+
+
+class EvaluationAnswer(EvaluationSummary):
+    """One gate evaluation. `result` is the whole report, null until it is done, then for ever."""
+
+    result: dict[str, JsonValue] | None
+
+
+class PromotionAnswer(Answer):
+    """One step up. `id` is 0 and there is no link to it when it was only tried out."""
+
+    id: int
+    guard: str
+    gate_evaluation: int
+    digest: str
+    to: Mode
+    share_bps: int | None
+    reason: str
+    requested_at: datetime
+    requested_by: str
+    status: PromotionStatus
+    refusal: str | None
+    wave: int | None
+    decided_at: datetime | None
+    conditions: list[Condition]
+    links: dict[str, str]
+
+
+def evaluation_summary(environment: str, evaluation: Evaluation) -> EvaluationSummary:
+    """Return a gate evaluation as a list shows it."""
+    address = rollout_address(environment, evaluation.guard)
+    return EvaluationSummary(
+        id=evaluation.id,
+        guard=evaluation.guard,
+        gate=evaluation.gate,
+        status=evaluation.status,
+        requested_at=evaluation.requested_at,
+        requested_by=evaluation.actor.id,
+        evaluated_at=evaluation.evaluated_at,
+        generation=evaluation.generation,
+        wave=evaluation.wave,
+        verdict=None if evaluation.verdict is None else Verdict(evaluation.verdict),
+        sentence=evaluation.sentence,
+        digest=evaluation.digest,
+        days_used=list(evaluation.days_used),
+        conditions=answers.conditions(conditions.of_evaluation(evaluation)),
+        links={
+            "self": f"{address}/gate-evaluations/{evaluation.id}",
+            "rollout": address,
+            "promotions": f"{address}/promotions",
+        },
+    )
+
+
+def evaluation_answer(environment: str, evaluation: Evaluation) -> EvaluationAnswer:
+    """Return a gate evaluation in full."""
+    summary = evaluation_summary(environment, evaluation)
+    result = None if evaluation.result is None else orjson.loads(evaluation.result)
+    return EvaluationAnswer(**dict(summary), result=result)
+
+
+def promotion_answer(environment: str, promotion: Promotion) -> PromotionAnswer:
+    """Return a promotion as answered."""
+    address = rollout_address(environment, promotion.guard)
+    itself = {"self": f"{address}/promotions/{promotion.id}"} if promotion.id else {}
+    return PromotionAnswer(
+        id=promotion.id,
+        guard=promotion.guard,
+        gate_evaluation=promotion.gate_evaluation,
+        digest=promotion.digest,
+        to=promotion.to,
+        share_bps=promotion.share_bps,
+        reason=promotion.reason,
+        requested_at=promotion.requested_at,
+        requested_by=promotion.actor.id,
+        status=promotion.status,
+        refusal=promotion.refusal,
+        wave=promotion.wave,
+        decided_at=promotion.decided_at,
+        conditions=answers.conditions(conditions.of_promotion(promotion)),
+        links={
+            **itself,
+            "rollout": address,
+            "gate_evaluation": f"{address}/gate-evaluations/{promotion.gate_evaluation}",
+        },
+    )

@@ -1,0 +1,79 @@
+"""`Idempotency-Key`: a POST sent twice acts once and is answered the same."""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import orjson
+from flask import Response, request
+
+from control_plane.commands.once import KeyedRequest, Once, once
+from control_plane.errors import BadRequest
+from control_plane.http import requests
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+
+# The draft's syntax is a quoted string (RFC 8941); a bare one is taken too, as most senders do.
+_KEY = re.compile(r'"?([!#-~]{1,255}?)"?')
+_KEPT_HEADERS = ("ETag", "Location", "Content-Type")
+
+Arguments = ParamSpec("Arguments")
+
+
+def idempotent(
+    *, is_required: bool
+) -> Callable[[Callable[Arguments, Response]], Callable[Arguments, Response]]:
+    """Return a decorator for POST views below an environment, with a key or, if so asked, without.
+
+    The view raises BadRequest when the key is required and missing, or is not a key.
+    """
+
+    def decorate(view: Callable[Arguments, Response]) -> Callable[Arguments, Response]:
+        @wraps(view)
+        def answer_once(*args: Arguments.args, **named: Arguments.kwargs) -> Response:
+            key = _key(is_required=is_required)
+            if key is None:
+                return view(*args, **named)
+            answer = once(requests.context(), _keyed(key), lambda: _frozen(view(*args, **named)))
+            return _thawed(answer)
+
+        return answer_once
+
+    return decorate
+
+
+def _key(*, is_required: bool) -> str | None:
+    given = request.headers.get(HEADER)
+    if given is None:
+        if is_required:
+            raise BadRequest(
+                f"{HEADER} is missing; send one that is new for each change, such as a UUID, and "
+                "the same one when you repeat the request"
+            )
+        return None
+    found = _KEY.fullmatch(given)
+    if found is None:
+        raise BadRequest(f"{HEADER} has 1 to 255 printable ASCII characters without spaces")
+    return found[1]
+
+
+def _keyed(key: str) -> KeyedRequest:
+    environment = (request.view_args or {})["environment"]
+    scope = (requests.identity().token_id, request.method, request.path)
+    payload = request.query_string + b"\n" + request.get_data(cache=True)
+    return KeyedRequest(environment, key, scope, payload)
+
+
+def _frozen(response: Response) -> Once:
+    kept = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    return Once(response.status_code, orjson.dumps(kept).decode(), response.get_data())
+
+
+def _thawed(answer: Once) -> Response:
+    response = Response(answer.body, answer.status, headers=orjson.loads(answer.headers))
+    response.autocorrect_location_header = False
+    if answer.is_replayed:
+        response.headers[REPLAYED] = "true"
+    return response

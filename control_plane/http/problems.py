@@ -1,0 +1,139 @@
+"""Errors as problem documents (RFC 9457), made here and nowhere else."""
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+
+import orjson
+from flask import Blueprint, Flask, Response, g, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.wrappers import Response as BaseResponse
+
+from control_plane import errors
+from control_plane.errors import GuardwaveError
+from control_plane.http.access_log import masked_path
+
+MEDIA_TYPE = "application/problem+json"
+API_PATHS = ("/api/", "/v1/", "/ofrep/", "/problems/", "/healthz", "/readyz", "/metrics")
+
+# Renders an error for people: status, title, detail.
+Page = Callable[[int, str, str], Response]
+
+blueprint = Blueprint("problems", __name__)
+_log = logging.getLogger(__name__)
+
+_BY_STATUS: dict[int, type[GuardwaveError]] = {
+    400: errors.BadRequest,
+    404: errors.NotFound,
+    406: errors.NotAcceptable,
+    413: errors.BodyTooLarge,
+    415: errors.UnsupportedMediaType,
+}
+
+
+def problem(error: GuardwaveError) -> Response:
+    """Return the error as a problem document, with the headers that belong to its status."""
+    document = {
+        "type": f"/problems/{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": str(error),
+        "instance": g.request_id,
+        **error.extras,
+    }
+    response = Response(orjson.dumps(document), error.status, mimetype=MEDIA_TYPE)
+    wait = error.extras.get("retry_after_s")
+    if isinstance(wait, int):
+        response.headers["Retry-After"] = str(wait)
+    if error.status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="guardwave"'
+    return response
+
+
+def register(app: Flask, page: Page) -> None:
+    """Let the app answer every error: programs get a problem document, people a page."""
+
+    def on_purpose(error: GuardwaveError) -> Response:
+        if _asks_for_a_page():
+            return page(error.status, error.title, str(error))
+        return problem(error)
+
+    def of_http(error: HTTPException) -> BaseResponse:
+        status = error.code
+        if status is None or status < 400:
+            return error.get_response()
+        if _asks_for_a_page():
+            return page(status, error.name, error.description or "")
+        return _http_problem(error, status)
+
+    def unexpected(error: Exception) -> Response:
+        _log_fault(error)
+        detail = f"something went wrong on the server; its log says more under {g.request_id}"
+        if _asks_for_a_page():
+            return page(500, GuardwaveError.title, detail)
+        return problem(GuardwaveError(detail))
+
+    app.register_error_handler(GuardwaveError, on_purpose)
+    app.register_error_handler(HTTPException, of_http)
+    app.register_error_handler(Exception, unexpected)
+    app.register_blueprint(blueprint)
+
+
+def _asks_for_a_page() -> bool:
+    return not f"{request.path}/".startswith(API_PATHS)
+
+
+def _http_problem(error: HTTPException, status: int) -> Response:
+    if isinstance(error, MethodNotAllowed):
+        return _method_not_allowed(error)
+    kind = _BY_STATUS.get(status, errors.BadRequest if status < 500 else GuardwaveError)
+    return problem(kind(_detail(error, status)))
+
+
+def _method_not_allowed(error: MethodNotAllowed) -> Response:
+    allowed = ", ".join(sorted(error.valid_methods or ()))
+    detail = f"{request.method[:20]} is not allowed on {_shown_path()}; allowed are {allowed}"
+    response = problem(errors.MethodNotAllowed(detail))
+    response.headers["Allow"] = allowed
+    return response
+
+
+def _detail(error: HTTPException, status: int) -> str:
+    if status == 404:
+        return f"there is no {_shown_path()}; /api/v1/openapi.json lists what there is"
+    if status == 413:
+        limit = request.max_content_length or 0
+        return f"the body is over {limit} bytes; send it in smaller parts"
+    return error.description or error.name
+
+
+def _shown_path() -> str:
+    return repr(masked_path(request.path)[:120])
+
+
+def _log_fault(error: Exception) -> None:
+    """Log the traceback without any message: messages may repeat what was sent."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    path = masked_path(request.path)
+    kind = type(error).__name__
+    _log.error("request %s: %s %s: %s\n%s", g.request_id, request.method, path, kind, frames)
+
+
+def documented() -> Iterator[type[GuardwaveError]]:
+    """Yield every error that an answer can be about."""
+    waiting: list[type[GuardwaveError]] = [GuardwaveError]
+    while waiting:
+        kind = waiting.pop()
+        if not issubclass(kind, errors.StartError):
+            waiting.extend(kind.__subclasses__())
+            yield kind
+
+
+@blueprint.get("/problems/<code>")
+def explain(code: str) -> Response:
+    """Say what a problem type means, in plain text."""
+    kind = next((each for each in documented() if each.code == code), None)
+    if kind is None:
+        raise errors.NotFound(f"there is no problem type {code[:64]!r}")
+    meaning = " ".join((kind.__doc__ or "").split())
+    return Response(f"{kind.title} ({kind.status})\n\n{meaning}\n", mimetype="text/plain")

@@ -1,0 +1,73 @@
+"""Promotions: one step up, asked for here on one gate evaluation, carried out by the worker."""
+
+from flask import Response
+
+from control_plane.commands.changes import load_rollout
+from control_plane.commands.promotions import PromotionRequest, request_promotion
+from control_plane.errors import NotFound
+from control_plane.http import answers, requests
+from control_plane.http.answers import Page, respond
+from control_plane.http.bodies import (
+    NewPromotion,
+    NumberedPageQuery,
+    NumberedPath,
+    RolloutPath,
+    WriteQuery,
+)
+from control_plane.http.gate_answers import PromotionAnswer, promotion_answer
+from control_plane.http.idempotency import idempotent
+from control_plane.http.resources import WRITE_ERRORS, resource
+from control_plane.http.rollouts import RULE
+from reducer.vocabulary import Role
+
+blueprint = resource("promotions", "Steps up the ladder, by a person, on evidence.")
+
+
+@blueprint.get(f"{RULE}/promotions", responses={200: Page[PromotionAnswer]})
+def list_promotions(path: RolloutPath, query: NumberedPageQuery) -> Response:
+    """List the rollout's promotions, newest first."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    load_rollout(context, path.environment, path.guard)
+    found = context.gates.promotions(
+        path.environment, path.guard, before=query.cursor, at_most=query.limit
+    )
+    items = [promotion_answer(path.environment, each) for each in found]
+    following = str(found[-1].id) if found and found[-1].id > 1 else None
+    return respond(answers.page(items, following))
+
+
+@blueprint.get(f"{RULE}/promotions/<int:number>", responses={200: PromotionAnswer})
+def read_promotion(path: NumberedPath) -> Response:
+    """Read one promotion: pending, done, or refused with the reason."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    load_rollout(context, path.environment, path.guard)
+    found = context.gates.promotion(path.environment, path.guard, path.number)
+    if found is None:
+        raise NotFound(f"{path.guard} in {path.environment} has no promotion {path.number}")
+    return respond(promotion_answer(path.environment, found))
+
+
+@blueprint.post(
+    f"{RULE}/promotions",
+    responses={200: PromotionAnswer, 202: PromotionAnswer, **WRITE_ERRORS},
+)
+@idempotent(is_required=True)
+def post_promotion(path: RolloutPath, query: WriteQuery, body: NewPromotion) -> Response:
+    """Ask for one step up; Location names where its outcome will be."""
+    actor = requests.require(Role.OPERATOR, path.environment)
+    promotion = request_promotion(
+        requests.context(),
+        path.environment,
+        path.guard,
+        request=PromotionRequest(body.gate_evaluation, body.digest, body.to, body.share_bps),
+        actor=actor,
+        reason=body.reason,
+        if_match=requests.if_match(),
+        is_dry_run=query.dry_run,
+    )
+    answer = promotion_answer(path.environment, promotion)
+    if query.dry_run:
+        return respond(answer)
+    return respond(answer, status=202, location=answer.links["self"])

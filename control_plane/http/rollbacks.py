@@ -1,0 +1,143 @@
+"""Rollbacks: to shadow, always possible, and the acknowledgement that releases a latch."""
+
+from datetime import datetime
+
+from flask import Response
+
+from control_plane.commands.changes import load_environment
+from control_plane.commands.rollback import acknowledge
+from control_plane.commands.rollback import roll_back as roll_back_now
+from control_plane.errors import NotFound
+from control_plane.etags import environment_etag
+from control_plane.http import answers, requests
+from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.bodies import (
+    EnvironmentPath,
+    NewAcknowledgement,
+    NewRollback,
+    NumberedPageQuery,
+    RollbackPath,
+)
+from control_plane.http.environments import EnvironmentAnswer, environment_answer
+from control_plane.http.idempotency import idempotent
+from control_plane.http.resources import WRITE_ERRORS, environment_address, resource
+from control_plane.queries.cursors import numbers
+from control_plane.state import ActorKind, Rollback
+from reducer.vocabulary import Mode, Role
+
+blueprint = resource("rollbacks", "Back to shadow, by a person or by the system.")
+
+
+class LoweringAnswer(Answer):
+    """What a rollback did to one guard."""
+
+    guard: str
+    before: Mode
+    after: Mode
+    generation: int
+
+
+class RollbackAnswer(Answer):
+    """One rollback. `is_verified`: the store, read again, shows no mode above shadow.
+
+    `id` is 0 when the environment was never rolled back, since there was nothing to lower.
+    """
+
+    id: int
+    at: datetime
+    by: str
+    is_automatic: bool
+    reason: str
+    changed: bool
+    lowerings: list[LoweringAnswer]
+    violation: int | None
+    is_verified: bool
+    links: dict[str, str]
+
+
+@blueprint.get("/environments/<environment>/rollbacks", responses={200: Page[RollbackAnswer]})
+def list_rollbacks(path: EnvironmentPath, query: NumberedPageQuery) -> Response:
+    """List the environment's rollbacks, newest first."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    environment = load_environment(context, path.environment)
+    shown, following = numbers(environment.rollbacks, before=query.cursor, limit=query.limit)
+    found = (context.incidents.rollback(path.environment, each) for each in shown)
+    items = [_answer(path.environment, each) for each in found if each is not None]
+    return respond(answers.page(items, following))
+
+
+@blueprint.get(
+    "/environments/<environment>/rollbacks/<int:number>", responses={200: RollbackAnswer}
+)
+def read_rollback(path: RollbackPath) -> Response:
+    """Read one rollback: who, why, and what it lowered."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    load_environment(context, path.environment)
+    found = context.incidents.rollback(path.environment, path.number)
+    if found is None:
+        raise NotFound(f"{path.environment} has no rollback {path.number}")
+    return respond(_answer(path.environment, found))
+
+
+@blueprint.post(
+    "/environments/<environment>/rollbacks",
+    responses={200: RollbackAnswer, 201: RollbackAnswer},
+)
+def roll_back(path: EnvironmentPath, body: NewRollback) -> Response:
+    """Return one guard, or all of the environment, to shadow, from any phase, at any generation.
+
+    Neither If-Match nor Idempotency-Key nor Content-Type is looked at: nothing but a missing
+    reason or right stands in the way. 200 with `changed: false` says that nothing was above shadow.
+    """
+    actor = requests.require(Role.OPERATOR, path.environment)
+    record = roll_back_now(
+        requests.context(), path.environment, actor=actor, reason=body.reason, guard=body.guard
+    )
+    answer = _answer(path.environment, record)
+    if not record.changed:
+        return respond(answer)
+    return respond(answer, status=201, location=answer.links["self"])
+
+
+@blueprint.post(
+    "/environments/<environment>/rollbacks/<int:number>/acknowledgement",
+    responses={200: EnvironmentAnswer, **WRITE_ERRORS},
+)
+@idempotent(is_required=False)
+def acknowledge_rollback(path: RollbackPath, body: NewAcknowledgement) -> Response:
+    """Release the latch, naming the newest violation that was seen; needs If-Match."""
+    actor = requests.require(Role.OPERATOR, path.environment)
+    environment = acknowledge(
+        requests.context(),
+        path.environment,
+        path.number,
+        last_violation=body.last_violation,
+        actor=actor,
+        reason=body.reason,
+        if_match=requests.if_match(),
+    )
+    return respond(environment_answer(environment), etag=environment_etag(environment))
+
+
+def _answer(environment: str, rollback: Rollback) -> RollbackAnswer:
+    address = environment_address(environment)
+    itself = {"self": f"{address}/rollbacks/{rollback.id}"} if rollback.id else {}
+    return RollbackAnswer(
+        id=rollback.id,
+        at=rollback.at,
+        by=rollback.actor.id,
+        is_automatic=rollback.actor.kind is ActorKind.SYSTEM,
+        reason=rollback.reason,
+        changed=rollback.changed,
+        lowerings=[
+            LoweringAnswer(
+                guard=each.guard, before=each.before, after=each.after, generation=each.generation
+            )
+            for each in rollback.lowerings
+        ],
+        violation=rollback.violation,
+        is_verified=rollback.is_verified,
+        links={**itself, "environment": address},
+    )

@@ -1,0 +1,149 @@
+"""Rollouts, cohorts and waves as the API answers them."""
+
+from datetime import date, datetime
+
+from control_plane.http import answers, requests
+from control_plane.http.answers import Answer, Condition
+from control_plane.http.resources import environment_address, rollout_address
+from control_plane.queries import cards, conditions
+from control_plane.queries.days import wave_days
+from control_plane.state import Environment
+from reducer.rollout.ladder import EvidenceSource, Rollout, Wave
+from reducer.vocabulary import Cohort, Mode
+
+
+class CohortAnswer(Answer):
+    """One cohort of the phase. `owners` is null where nobody counts them."""
+
+    cohort: Cohort
+    mode: Mode
+    owners: int | None
+    share_bps: int | None
+    links: dict[str, str]
+
+
+class NextStepAnswer(Answer):
+    """The next step up the ladder; `why_not` says what stands against it now."""
+
+    to: Mode | None
+    share_bps: int | None
+    is_allowed: bool
+    why_not: str | None
+
+
+class RolloutAnswer(Answer):
+    """One guard in one environment. Its ETag moves with the generation."""
+
+    environment: str
+    guard: str
+    phase: Mode
+    generation: int
+    version_pin: list[str]
+    evidence_source: EvidenceSource
+    ceiling_bps: int
+    treated_bps: int
+    wave: int | None
+    cohorts: list[CohortAnswer]
+    next_step: NextStepAnswer
+    conditions: list[Condition]
+    links: dict[str, str]
+
+
+class WaveDayAnswer(Answer):
+    """One UTC day; `reason` says why it does not count (yet)."""
+
+    day: date
+    is_complete: bool
+    reason: str | None
+
+
+class WaveAnswer(Answer):
+    """One period of fixed assignment. A shadow wave has no roster: size 0, no digest."""
+
+    number: int
+    phase: Mode
+    version_pin: list[str]
+    looks: list[int]
+    opened_at: datetime
+    closed_at: datetime | None
+    algorithm: str
+    treated_bps: int
+    roster_size: int
+    treated: int
+    roster_digest: str | None
+    days: list[WaveDayAnswer]
+    conditions: list[Condition]
+    links: dict[str, str]
+
+
+def cohort_answers(rollout: Rollout) -> list[CohortAnswer]:
+    """Return the cohorts of the rollout's phase."""
+    address = rollout_address(rollout.environment, rollout.guard)
+    lines = cards.cohort_lines(rollout, cards.membership_wave(requests.context(), rollout))
+    return [
+        CohortAnswer(
+            cohort=line.cohort,
+            mode=line.mode,
+            owners=line.owners,
+            share_bps=line.share_bps,
+            links={"self": f"{address}/cohorts/{line.cohort}", "rollout": address},
+        )
+        for line in lines
+    ]
+
+
+def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
+    """Return a rollout as answered. The salt is kept: it would tell who is drawn next."""
+    context = requests.context()
+    address = rollout_address(rollout.environment, rollout.guard)
+    step = cards.card(context, environment, rollout).next_step
+    return RolloutAnswer(
+        environment=rollout.environment,
+        guard=rollout.guard,
+        phase=rollout.phase,
+        generation=rollout.generation,
+        version_pin=list(rollout.version_pin),
+        evidence_source=rollout.evidence_source,
+        ceiling_bps=rollout.ceiling_bps,
+        treated_bps=rollout.treated_bps,
+        wave=rollout.wave or None,
+        cohorts=cohort_answers(rollout),
+        next_step=NextStepAnswer(
+            to=step.to, share_bps=step.share_bps, is_allowed=step.is_allowed, why_not=step.why_not
+        ),
+        conditions=answers.conditions(conditions.of_rollout(context, environment, rollout)),
+        links={
+            "self": address,
+            "environment": environment_address(rollout.environment),
+            "cohorts": f"{address}/cohorts",
+            "waves": f"{address}/waves",
+            "gate_evaluations": f"{address}/gate-evaluations",
+            "promotions": f"{address}/promotions",
+            "rollbacks": f"{environment_address(rollout.environment)}/rollbacks",
+        },
+    )
+
+
+def wave_answer(rollout: Rollout, wave: Wave) -> WaveAnswer:
+    """Return a wave as answered, with each day it has touched."""
+    address = rollout_address(rollout.environment, rollout.guard)
+    days = wave_days(requests.context(), rollout.environment, wave)
+    return WaveAnswer(
+        number=wave.number,
+        phase=wave.phase,
+        version_pin=list(wave.version_pin),
+        looks=list(wave.looks),
+        opened_at=wave.opened_at,
+        closed_at=wave.closed_at,
+        algorithm=wave.algorithm,
+        treated_bps=wave.treated_bps,
+        roster_size=wave.roster_size,
+        treated=wave.treated,
+        roster_digest=wave.roster_digest or None,
+        days=[
+            WaveDayAnswer(day=each.day, is_complete=each.is_complete, reason=each.reason)
+            for each in days
+        ],
+        conditions=answers.conditions(conditions.of_wave(wave, days)),
+        links={"self": f"{address}/waves/{wave.number}", "rollout": address},
+    )

@@ -1,0 +1,98 @@
+"""Tokens: listed, made and revoked by an admin."""
+
+from datetime import datetime
+
+from flask import Response, request
+
+from control_plane.access import create_token, parse_token, revoke_token
+from control_plane.errors import BadRequest, RuleViolated
+from control_plane.http import answers, requests
+from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.bodies import NewToken, PageQuery, TokenPath
+from control_plane.http.idempotency import HEADER
+from control_plane.http.resources import PREFIX, WRITE_ERRORS, resource
+from control_plane.queries.cursors import part
+from control_plane.queries.tokens import TokenView, token_view, token_views
+from reducer.vocabulary import Role
+
+blueprint = resource("tokens", "Credentials of programs and people.")
+
+
+class TokenAnswer(Answer):
+    """One credential, without its secret."""
+
+    id: str
+    name: str
+    role: Role
+    environment: str | None
+    trusted: bool
+    created_at: datetime
+    revoked: bool
+    links: dict[str, str]
+
+
+class TokenMade(TokenAnswer):
+    """A new credential; `token` is its text, shown this once."""
+
+    token: str
+
+
+@blueprint.get("/tokens", responses={200: Page[TokenAnswer]})
+def list_tokens(query: PageQuery) -> Response:
+    """List all tokens, revoked ones too, oldest first."""
+    requests.require(Role.ADMIN, None)
+    found = token_views(requests.context())
+    shown, following = part(found, lambda each: each.id, after=query.cursor, limit=query.limit)
+    return respond(answers.page([_answer(each) for each in shown], following))
+
+
+@blueprint.get("/tokens/<token>", responses={200: TokenAnswer})
+def read_token(path: TokenPath) -> Response:
+    """Read one token."""
+    requests.require(Role.ADMIN, None)
+    return respond(_answer(token_view(requests.context(), path.token)))
+
+
+@blueprint.post("/tokens", responses={201: TokenMade, **WRITE_ERRORS})
+def post_token(body: NewToken) -> Response:
+    """Make a token. Its text is in this answer and nowhere else, so no key can repeat it."""
+    requests.require(Role.ADMIN, None)
+    requests.honour_if_match(None)
+    if HEADER in request.headers:
+        raise BadRequest(f"a token is shown once and its answer is not kept; leave {HEADER} out")
+    context = requests.context()
+    if body.environment is not None and context.environments.load(body.environment) is None:
+        raise RuleViolated(f"there is no environment {body.environment}; create it first")
+    text = create_token(
+        context,
+        role=body.role,
+        environment=body.environment,
+        is_trusted=body.trusted,
+        name=body.name,
+    )
+    parts = parse_token(text)
+    assert parts is not None  # it was made just now
+    made = _answer(token_view(context, parts[0]))
+    return respond(TokenMade(**dict(made), token=text), status=201, location=made.links["self"])
+
+
+@blueprint.delete("/tokens/<token>", responses={200: TokenAnswer, **WRITE_ERRORS})
+def delete_token(path: TokenPath) -> Response:
+    """Revoke a token; every worker refuses it within a second. Repeating it changes nothing."""
+    requests.require(Role.ADMIN, None)
+    requests.honour_if_match(None)
+    revoke_token(requests.context(), path.token)
+    return respond(_answer(token_view(requests.context(), path.token)))
+
+
+def _answer(token: TokenView) -> TokenAnswer:
+    return TokenAnswer(
+        id=token.id,
+        name=token.name,
+        role=token.role,
+        environment=token.environment,
+        trusted=token.is_trusted,
+        created_at=token.created_at,
+        revoked=token.is_revoked,
+        links={"self": f"{PREFIX}/tokens/{token.id}"},
+    )

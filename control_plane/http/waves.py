@@ -1,0 +1,65 @@
+"""Waves: periods of fixed assignment, their days, and starting the phase's wave again."""
+
+from flask import Response
+
+from control_plane.commands.changes import load_rollout
+from control_plane.commands.waves import start_wave
+from control_plane.errors import NotFound
+from control_plane.etags import rollout_etag
+from control_plane.http import answers, requests
+from control_plane.http.answers import Page, respond
+from control_plane.http.bodies import NewWave, NumberedPageQuery, NumberedPath, RolloutPath
+from control_plane.http.idempotency import idempotent
+from control_plane.http.resources import WRITE_ERRORS, resource
+from control_plane.http.rollout_answers import WaveAnswer, wave_answer
+from control_plane.http.rollouts import RULE
+from control_plane.queries.cursors import numbers
+from reducer.vocabulary import Role
+
+blueprint = resource("waves", "Periods of fixed assignment and one version pin.")
+
+
+@blueprint.get(f"{RULE}/waves", responses={200: Page[WaveAnswer]})
+def list_waves(path: RolloutPath, query: NumberedPageQuery) -> Response:
+    """List the rollout's waves, newest first."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    rollout = load_rollout(context, path.environment, path.guard)
+    shown, following = numbers(rollout.last_wave, before=query.cursor, limit=query.limit)
+    found = (context.environments.wave(path.environment, path.guard, each) for each in shown)
+    items = [wave_answer(rollout, wave) for wave in found if wave is not None]
+    return respond(answers.page(items, following))
+
+
+@blueprint.get(f"{RULE}/waves/<int:number>", responses={200: WaveAnswer})
+def read_wave(path: NumberedPath) -> Response:
+    """Read one wave: pin, roster, looks, and each day with the reason why it does not count."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    rollout = load_rollout(context, path.environment, path.guard)
+    wave = context.environments.wave(path.environment, path.guard, path.number)
+    if wave is None:
+        raise NotFound(
+            f"{path.guard} in {path.environment} has no wave {path.number}; the newest is "
+            f"{rollout.last_wave}"
+        )
+    return respond(wave_answer(rollout, wave))
+
+
+@blueprint.post(f"{RULE}/waves", responses={201: WaveAnswer, **WRITE_ERRORS})
+@idempotent(is_required=True)
+def post_wave(path: RolloutPath, body: NewWave) -> Response:
+    """Start the phase's wave again, perhaps with another pin; needs If-Match."""
+    actor = requests.require(Role.OPERATOR, path.environment)
+    rollout, wave = start_wave(
+        requests.context(),
+        path.environment,
+        path.guard,
+        version_pin=body.version_pin,
+        looks=body.looks,
+        actor=actor,
+        reason=body.reason,
+        if_match=requests.if_match(),
+    )
+    answer = wave_answer(rollout, wave)
+    return respond(answer, status=201, etag=rollout_etag(rollout), location=answer.links["self"])

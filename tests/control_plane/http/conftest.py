@@ -1,0 +1,163 @@
+"""The whole app over a real store, and clients that speak as tokens of each role."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from redis import Redis
+from werkzeug.test import TestResponse
+
+from control_plane import context as contexts
+from control_plane.access import create_token
+from control_plane.app import create_app
+from control_plane.clock import Clock, to_ns
+from control_plane.commands.environments import create_environment, create_rollout
+from control_plane.context import Context
+from control_plane.policy import load
+from control_plane.state import Actor, ActorKind, Evaluation, EvaluationStatus
+from reducer.rollout.ladder import gate_for
+from reducer.vocabulary import Role, Verdict
+
+ENVIRONMENT = "internal"
+GUARD = "identical_call"
+PLACE = f"/api/v1/environments/{ENVIRONMENT}"
+ROLLOUT = f"{PLACE}/guards/{GUARD}"
+REASON = "because the test asks for it"
+TESTER = Actor("tester", ActorKind.PERSON)
+
+
+@dataclass
+class Wall:
+    """A wall clock that the test moves."""
+
+    now: datetime = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+
+    def pass_by(self, **duration: int) -> None:
+        self.now += timedelta(**duration)
+
+
+@dataclass
+class Api:
+    """A client that sends one token, and JSON."""
+
+    app: Flask
+    token: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, method: str, path: str, *, body: object = None, **headers: str) -> TestResponse:
+        """Send a request; header names are given with underscores. No body is sent for None."""
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        if self.token is not None:
+            named.setdefault("Authorization", f"Bearer {self.token}")
+        further = {} if body is None else {"json": body}
+        return self.app.test_client().open(
+            path, method=method, headers={**self.headers, **named}, **further
+        )
+
+    def get(self, path: str, **headers: str) -> TestResponse:
+        return self.ask("GET", path, **headers)
+
+    def put(self, path: str, body: object, **headers: str) -> TestResponse:
+        return self.ask("PUT", path, body=body, **headers)
+
+    def post(self, path: str, body: object, **headers: str) -> TestResponse:
+        return self.ask("POST", path, body=body, **headers)
+
+
+@pytest.fixture
+def wall() -> Wall:
+    return Wall()
+
+
+@pytest.fixture
+def context(store: Redis, wall: Wall) -> Context:
+    clock = Clock(wall_ns=lambda: to_ns(wall.now))
+    return contexts.over(store, clock=clock, policies=load(None))
+
+
+@pytest.fixture
+def app(context: Context) -> Flask:
+    return create_app(context, secure_cookies=False)
+
+
+@pytest.fixture
+def as_role(app: Flask, context: Context) -> Callable[..., Api]:
+    """Return a function that makes a client of a role, for one environment unless it is admin."""
+
+    def client(role: Role, environment: str = ENVIRONMENT) -> Api:
+        place = None if role is Role.ADMIN else environment
+        return Api(app, create_token(context, role=role, environment=place))
+
+    return client
+
+
+@pytest.fixture
+def admin(as_role: Callable[..., Api]) -> Api:
+    return as_role(Role.ADMIN)
+
+
+@pytest.fixture
+def operator(as_role: Callable[..., Api]) -> Api:
+    return as_role(Role.OPERATOR)
+
+
+@pytest.fixture
+def viewer(as_role: Callable[..., Api]) -> Api:
+    return as_role(Role.VIEWER)
+
+
+@pytest.fixture
+def rollout(context: Context) -> str:
+    """The address of a new rollout in a new environment."""
+    create_environment(context, ENVIRONMENT, requires=None, actor=TESTER, reason=REASON)
+    create_rollout(
+        context, ENVIRONMENT, GUARD, version_pin=("1.0",), actor=TESTER, reason=REASON
+    )
+    return ROLLOUT
+
+
+@pytest.fixture
+def passed_gate(context: Context, rollout: str) -> Callable[..., Evaluation]:
+    """Return a function that stores a finished evaluation of the phase's gate."""
+
+    def evaluate(verdict: Verdict = Verdict.WITHIN) -> Evaluation:
+        held = context.environments.rollout(ENVIRONMENT, GUARD)
+        assert held is not None
+        gate = gate_for(held.phase)
+        assert gate is not None
+        now = context.clock.now()
+        number = context.gates.next_evaluation(ENVIRONMENT, GUARD)
+        asked = Evaluation(number, GUARD, gate, requested_at=now, actor=TESTER)
+        context.gates.request_evaluation(ENVIRONMENT, asked)
+        done = replace(
+            asked,
+            status=EvaluationStatus.DONE,
+            evaluated_at=now,
+            generation=held.generation,
+            wave=held.wave,
+            verdict=verdict,
+            sentence="All checks are within their margins.",
+            digest="d" * 64,
+            result='{"schema": 1}',
+        )
+        fence = context.jobs.lease(ENVIRONMENT, "test")
+        assert context.gates.finish_evaluation(ENVIRONMENT, done, fence=fence)
+        return done
+
+    return evaluate
+
+
+def assert_problem(response: TestResponse, status: int, code: str) -> dict[str, object]:
+    """Check that the answer is this problem in every part that all problems have."""
+    assert response.status_code == status, response.text
+    assert response.mimetype == "application/problem+json"
+    document = response.get_json()
+    assert document["type"] == f"/problems/{code}"
+    assert document["status"] == status
+    assert document["title"]
+    assert document["detail"]
+    assert document["instance"] == response.headers["X-Request-Id"]
+    assert "Traceback" not in response.text
+    return document
