@@ -4,12 +4,13 @@ from flask import Response, make_response, render_template
 from werkzeug.exceptions import HTTPException
 
 from control_plane.errors import GuardwaveError
+from dashboards.headers import harden
 
 
 def problem_page(status: int, title: str, detail: str) -> Response:
-    """Render an error; also for addresses that no page answers."""
+    """Render an error, hardened here because addresses that no page answers need it too."""
     body = render_template("problem.html", status=status, title=title, detail=detail)
-    return make_response(body, status)
+    return harden(make_response(body, status))
 
 
 def guardwave_problem(error: GuardwaveError) -> Response:
