@@ -138,7 +138,7 @@ def _lower(
             _refuse_share(rollout, asked.share_bps)
         if asked.mode is None:
             return Unchanged(CohortAnswer(rollout, changed=False))
-        resumes = rollout.phase is Mode.OFF and asked.mode is Mode.SHADOW
+        resumes = (rollout.phase, cohort, asked.mode) == (Mode.OFF, Cohort.EVERYONE, Mode.SHADOW)
         if resumes:
             check_precondition(if_match, etag, is_required=True)
         event = Resumed() if resumes else Lowered(cohort, asked.mode)

@@ -19,7 +19,14 @@ from control_plane.commands.changes import (
 from control_plane.commands.refusals import error_of
 from control_plane.commands.rosters import frozen_wave
 from control_plane.context import Context
-from control_plane.errors import EvaluationStale, InvalidField, Latched, NotFound, StateConflict
+from control_plane.errors import (
+    EvaluationStale,
+    InvalidField,
+    Latched,
+    NotFound,
+    RuleViolated,
+    StateConflict,
+)
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import (
     Action,
@@ -250,15 +257,31 @@ def carry_out(context: Context, environment: str, guard: str, number: int) -> Pr
 
     try:
         return change(context, environment, decide)
-    except (StateConflict, InvalidField) as refusal:
-        refused = replace(
-            asked,
-            status=PromotionStatus.REFUSED,
-            refusal=str(refusal),
-            decided_at=context.clock.now(),
-        )
-        context.gates.save_promotion(environment, refused)
-        return refused
+    except (StateConflict, InvalidField, RuleViolated) as refusal:
+        held = context.gates.promotion(environment, guard, number)
+        if held is not None and held.status is not PromotionStatus.PENDING:
+            return held
+        return _refused(context, environment, asked, str(refusal))
+
+
+def refuse_promotion(
+    context: Context, environment: str, guard: str, number: int, *, why: str
+) -> None:
+    """End a pending promotion that could not be carried out; a decided one stays as it is."""
+    asked = context.gates.promotion(environment, guard, number)
+    if asked is not None and asked.status is PromotionStatus.PENDING:
+        _refused(context, environment, asked, f"it could not be carried out: {why}")
+
+
+def _refused(context: Context, environment: str, asked: Promotion, refusal: str) -> Promotion:
+    refused = replace(
+        asked,
+        status=PromotionStatus.REFUSED,
+        refusal=refusal,
+        decided_at=context.clock.now(),
+    )
+    context.gates.save_promotion(environment, refused)
+    return refused
 
 
 def _check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -> None:

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 from control_plane.commands.trust import trusted_producers
 from control_plane.context import Context
+from reducer.rollout.days import COMPARED_DAYS, complete_days
 from reducer.rollout.draw import Roster, draw, salt_text
 from reducer.rollout.eligibility import (
     MEMORY_DAYS,
@@ -66,7 +67,10 @@ def _is_eligible(facts: OwnerFacts, draft: Wave, *, today: date, trusted: frozen
 
 
 def _complete_days(context: Context, environment: str, today: date) -> tuple[date, ...]:
-    """Return the last sealed days with telemetry, oldest first."""
-    back = [today - timedelta(days=days) for days in range(_LOOK_BACK_DAYS, 0, -1)]
-    sealed = context.evidence.sealed_days(environment, back)
-    return tuple(day.day for day in sealed if day.ended > 0)[-MEMORY_DAYS:]
+    """Return the last complete days of the environment, oldest first, whatever wave they lie in."""
+    floor = context.policies.of(environment).coverage_floor
+    oldest = today - timedelta(days=_LOOK_BACK_DAYS)
+    back = range(_LOOK_BACK_DAYS + COMPARED_DAYS, 0, -1)
+    sealed = context.evidence.sealed_days(environment, [today - timedelta(days=at) for at in back])
+    complete = complete_days(sealed, coverage_floor=floor)
+    return tuple(day for day in complete if day >= oldest)[-MEMORY_DAYS:]

@@ -87,9 +87,14 @@ def start_wave(
 
 
 def _share(context: Context, rollout: Rollout) -> int:
-    """Return the phase's share. After a lowering to warn, the policy's holdback is drawn anew."""
+    """Return the phase's share, of enforce at most the ceiling.
+
+    After a lowering to warn, the policy's holdback is drawn anew.
+    """
     if rollout.phase is Mode.WARN and rollout.wave == 0:
         return BPS - context.policies.of(rollout.environment).holdback_bps
+    if rollout.phase is Mode.ENFORCE:
+        return min(rollout.treated_bps, rollout.ceiling_bps)
     return rollout.treated_bps
 
 

@@ -56,6 +56,9 @@ class Door:
             return _refused(encoding, 503, str(away), _RETRY_AFTER)
         except GuardwaveError as refusal:
             return _refused(encoding, refusal.status, str(refusal))
+        except Exception:  # noqa: BLE001  # a fault of ours: answered in the protocol, and logged
+            _log.exception("%s: the request was not taken in", request.signal)
+            return _refused(encoding, 500, "guardwave failed on this request; its log says why")
 
     def _answer(self, request: OtlpRequest, encoding: Encoding, sender: Identity) -> OtlpAnswer:
         signal = Signal(request.signal)

@@ -38,6 +38,7 @@ SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
 
 PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
+VouchedRecord: TypeAlias = PromptRecord | LoopDetected
 
 _NAMES: dict[type[LogRecord], str] = {
     PromptStart: "agent.guard.prompt.start",
@@ -92,8 +93,10 @@ class Bookkeeper:
         match record:
             case CounterPoint() | DurationPoint():
                 return self._book_point(record)
-            case FlagEvaluation() | LoopDetected():
-                return Booked((self._volume(record, guard=record.guard or UNNAMED_GUARD),))
+            case FlagEvaluation():
+                return Booked((self._volume(record, guard=record.guard),))
+            case LoopDetected():
+                return self._book_loop(record)
             case _:
                 return self._book_event(record)
 
@@ -105,6 +108,13 @@ class Bookkeeper:
         booked = tuple(self._prompt_event(record, each) for each in vouched.assignments)
         sighting = self._sighting(record, vouched.pseudonym)
         return Booked(booked, sighting, self._violations(record, vouched.assignments[0]))
+
+    def _book_loop(self, record: LoopDetected) -> Booked:
+        """A loop is volume; its id is only looked at for what a violation needs."""
+        vouched = self._vouch(record)
+        volume = self._volume(record, guard=record.guard or UNNAMED_GUARD)
+        found = () if vouched is None else self._violations(record, vouched.assignments[0])
+        return Booked((volume,), None, found)
 
     def _prompt_event(self, record: PromptRecord, assigned: Assignment) -> events.PromptEvent:
         cell = Cell(
@@ -123,7 +133,7 @@ class Bookkeeper:
             news=_news(record),
         )
 
-    def _vouch(self, record: PromptRecord) -> Vouched | None:
+    def _vouch(self, record: VouchedRecord) -> Vouched | None:
         """Return the assignments behind a record; None when nothing vouches for it."""
         found: list[Assignment] = []
         for text in record.assignment_ids:
@@ -146,12 +156,14 @@ class Bookkeeper:
             )
         return Vouched(tuple({each.guard: each for each in found}.values()))
 
-    def _identity(self, record: PromptRecord, assigned: Assignment) -> int:
+    def _identity(self, record: VouchedRecord, assigned: Assignment) -> int:
         match record:
             case Transition():
                 part = str(record.sequence)
             case PromptDisruption():
                 part = str(record.kind)
+            case LoopDetected():
+                part = f"{record.loop_type} {record.time_ns}"
             case _:
                 part = ""
         return event_identity(
@@ -178,7 +190,9 @@ class Bookkeeper:
             is_of_prompt=isinstance(record, PromptStart | PromptEnd),
         )
 
-    def _violations(self, record: PromptRecord, assigned: Assignment) -> tuple[FoundViolation, ...]:
+    def _violations(
+        self, record: VouchedRecord, assigned: Assignment
+    ) -> tuple[FoundViolation, ...]:
         digest = self._identity(record, assigned)
         if isinstance(record, Transition):
             found = immediate_violations(
@@ -284,7 +298,8 @@ def _news(record: PromptRecord) -> events.PromptNews:
         case PromptEnd():
             return events.Ended(
                 outcome=record.outcome,
-                tokens=(record.input_tokens or 0) + (record.output_tokens or 0),
+                # Each was checked alone; the store's sums end at the same number.
+                tokens=min((record.input_tokens or 0) + (record.output_tokens or 0), events.MOST),
                 turns=record.turns or 0,
                 duration_bucket=duration_bucket(record.duration_seconds),
                 transitions=record.transitions,

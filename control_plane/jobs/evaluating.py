@@ -45,6 +45,16 @@ def evaluate_gate(
     return done if context.gates.finish_evaluation(environment, done, fence=fence) else None
 
 
+def fail_evaluation(
+    context: Context, environment: str, guard: str, number: int, *, fence: int, why: str
+) -> None:
+    """End a pending evaluation without a result; one that is gone or decided stays as it is."""
+    asked = context.gates.evaluation(environment, guard, number)
+    if asked is not None and asked.status is EvaluationStatus.PENDING:
+        failed = _failed(context, asked, f"it could not be made: {why}")
+        context.gates.finish_evaluation(environment, failed, fence=fence)
+
+
 def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation) -> Evaluation:
     policy = policy_at(context.policies.of(rollout.environment), wave)
     try:

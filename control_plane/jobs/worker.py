@@ -2,15 +2,22 @@
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from control_plane.commands.promotions import carry_out
+from control_plane.commands.promotions import carry_out, refuse_promotion
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, StoreUnavailable
-from control_plane.jobs.evaluating import evaluate_gate, request_due_evaluations
+from control_plane.jobs.evaluating import (
+    evaluate_gate,
+    fail_evaluation,
+    request_due_evaluations,
+)
 from control_plane.jobs.sealing import seal_due_days
-from control_plane.stores.jobs import Job, JobKind
+from control_plane.stores.jobs import LEASE_MS, Job, JobKind
 
 TICK_S = 0.2
+RENEW_S = LEASE_MS / 3000
 
 _log = logging.getLogger("guardwave.worker")
 
@@ -56,9 +63,30 @@ class Worker:
         job = context.jobs.take(environment)
         if job is None:
             return False
-        self._do(environment, job, fence)
-        context.jobs.done(environment, job)
+        with self._lease_kept(environment):
+            self._do(environment, job, fence)
+        if context.jobs.lease(environment, self._holder) == fence:
+            # Otherwise the job is the next holder's, who takes it over.
+            context.jobs.done(environment, job)
         return True
+
+    @contextmanager
+    def _lease_kept(self, environment: str) -> Iterator[None]:
+        """Renew the lease while a job runs: a large gate takes longer than a lease lasts."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(RENEW_S):
+                with suppress(StoreUnavailable):
+                    self._context.jobs.lease(environment, self._holder)
+
+        thread = threading.Thread(target=renew, name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def _do(self, environment: str, job: Job, fence: int) -> None:
         try:
@@ -71,3 +99,17 @@ class Worker:
             raise
         except GuardwaveError as error:
             _log.error("job %s %s of %s failed: %s", job.kind, job.number, environment, error)
+            self._give_up(environment, job, fence, why=str(error))
+        except Exception as error:  # noqa: BLE001  # one bad job must not keep all others waiting
+            _log.exception("job %s %s of %s failed", job.kind, job.number, environment)
+            self._give_up(environment, job, fence, why=f"{type(error).__name__}; see the log")
+
+    def _give_up(self, environment: str, job: Job, fence: int, *, why: str) -> None:
+        """End what was asked for with words, so that nobody waits for it."""
+        match job.kind:
+            case JobKind.EVALUATE:
+                fail_evaluation(
+                    self._context, environment, job.guard, job.number, fence=fence, why=why
+                )
+            case JobKind.PROMOTE:
+                refuse_promotion(self._context, environment, job.guard, job.number, why=why)

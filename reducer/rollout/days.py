@@ -69,6 +69,19 @@ def why_incomplete(
     return None
 
 
+def complete_days(sealed: Sequence[SealedDay], *, coverage_floor: float) -> tuple[date, ...]:
+    """Return those of the sealed days that are complete in themselves, whatever the wave, in order.
+
+    A busy hour is told from a silent one by the sealed days before it, so give 7 days more.
+    """
+    ordered = sorted(sealed, key=lambda each: each.day)
+    return tuple(
+        each.day
+        for each in ordered
+        if why_incomplete(each, ordered, coverage_floor=coverage_floor) is None
+    )
+
+
 def _silent_hour(sealed: SealedDay, previous: Sequence[SealedDay]) -> int | None:
     earliest = sealed.day - timedelta(days=COMPARED_DAYS)
     compared = [day for day in previous if earliest <= day.day < sealed.day]
