@@ -15,7 +15,7 @@ import click
 
 from control_plane.cli.serve import is_loopback, sign_in_link
 from control_plane.client import Assignments
-from control_plane.clock import to_ns
+from control_plane.clock import from_ns, to_ns
 from control_plane.context import Context
 from control_plane.demo import bootstrap, files, misbehave
 from control_plane.demo.fleet import TICK_S, Host, Simulation
@@ -38,7 +38,7 @@ from control_plane.supervisor import (
 REAL_SECONDS_A_DAY = 8
 SPEED = DAY_S / REAL_SECONDS_A_DAY
 _BEFORE_MIDNIGHT = timedelta(minutes=10)
-_FLEETS = (bootstrap.INTERNAL, bootstrap.PUBLIC)
+_ENVIRONMENTS = (bootstrap.INTERNAL, bootstrap.PUBLIC)
 _LOOK_EVERY_S = 1.0
 
 
@@ -155,8 +155,7 @@ def _watch(context: Context, supervisor: Supervisor) -> None:
 
 
 def _tell(context: Context, settings: Settings, told: set[tuple[str, int]]) -> None:
-    for fleet in _FLEETS:
-        name = fleet.environment
+    for name in _ENVIRONMENTS:
         newest = context.gates.newest_done(name, GUARD)
         if newest is None or (name, newest.id) in told:
             continue
@@ -172,8 +171,8 @@ def _line(evaluation: Evaluation) -> str:
 
 
 @demo.command(name="misbehave")
-@click.option("--environment", default=bootstrap.INTERNAL.environment, show_default=True)
-@click.option("--owner", default=f"{bootstrap.INTERNAL.environment}-workspace-0007")
+@click.option("--environment", default=bootstrap.INTERNAL, show_default=True)
+@click.option("--owner", default=f"{bootstrap.INTERNAL}-workspace-0007")
 def misbehave_command(environment: str, owner: str) -> None:
     """Let one simulated owner break an invariant of a running demo, and see what happens."""
     running = files.read(Settings.from_env(os.environ).data_dir)
@@ -204,7 +203,8 @@ def fleet_command() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     hosts, simulations = [], []
-    for fleet in _FLEETS:
+    live_day = (from_ns(clock.moment_origin_ns) + _BEFORE_MIDNIGHT).date()
+    for fleet in bootstrap.fleets(live_day):
         name = fleet.environment
         host = Host(running.url, name, running.ingest[name])
         assignments = Assignments(running.url, running.runtime[name], name, service_version=VERSION)

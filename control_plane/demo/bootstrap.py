@@ -6,7 +6,7 @@ imported, as `demo bootstrap`, and only into a store that bears the demo's mark.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from random import Random
 
 from control_plane.access import Identity, create_token, sign_in
@@ -30,8 +30,8 @@ from control_plane.stores.owners import StatedFacts
 from reducer.rollout.eligibility import Ownership
 from reducer.vocabulary import Gate, Mode, Role, Verdict
 
-INTERNAL = Fleet("internal", size=1200, prompts_a_day=6.0)
-PUBLIC = Fleet("public-cloud", size=400, prompts_a_day=6.0)
+INTERNAL = "internal"
+PUBLIC = "public-cloud"
 # History needs fewer prompts than the live wave: its comparisons have far more owners.
 _HISTORY_PROMPTS_A_DAY = 2.0
 
@@ -66,6 +66,14 @@ def live_midnight(today: datetime) -> datetime:
     return midnight - timedelta(days=_PUBLIC_DAYS)
 
 
+def fleets(live_day: date) -> tuple[Fleet, Fleet]:
+    """Return the fleets of internal and public-cloud for a demo that goes live on this day."""
+    return (
+        Fleet(INTERNAL, size=1200, prompts_a_day=6.0, live_day=live_day),
+        Fleet(PUBLIC, size=400, prompts_a_day=6.0, live_day=live_day),
+    )
+
+
 def build(context: Context, live_at: datetime, *, say: Callable[[str], None]) -> DemoTokens:
     """Build the past that ends at `live_at`, a midnight UTC, and return the tokens.
 
@@ -73,13 +81,19 @@ def build(context: Context, live_at: datetime, *, say: Callable[[str], None]) ->
         StartError: the story's own gates did not come out as it needs.
     """
     tokens = _tokens(context)
-    _internal(context, live_at, tokens, say=say)
-    _public(context, live_at, tokens, say=say)
+    internal, public = fleets(live_at.date())
+    begins = live_at - timedelta(days=_SHADOW_DAYS)
+    history = _open(context, internal, begins - timedelta(minutes=5), tokens)
+    _internal(context, live_at, history, say=say)
+    begins = live_at - timedelta(days=_PUBLIC_DAYS)
+    history = _open(context, public, begins - timedelta(minutes=5), tokens)
+    say("importing a week of shadow for public-cloud")
+    _import(history, begins, days=_PUBLIC_DAYS)
     return tokens
 
 
 def _tokens(context: Context) -> DemoTokens:
-    names = (INTERNAL.environment, PUBLIC.environment)
+    names = (INTERNAL, PUBLIC)
     return DemoTokens(
         ingest={
             name: create_token(
@@ -100,11 +114,10 @@ def _tokens(context: Context) -> DemoTokens:
 
 
 def _internal(
-    context: Context, live_at: datetime, tokens: DemoTokens, *, say: Callable[[str], None]
+    context: Context, live_at: datetime, history: HistoryImport, *, say: Callable[[str], None]
 ) -> None:
     begins = live_at - timedelta(days=_SHADOW_DAYS)
     warned_at = live_at - timedelta(days=_WARN_DAYS) + timedelta(hours=4)
-    history = _open(context, INTERNAL, begins - timedelta(minutes=5), tokens)
     say("importing a week of shadow for internal")
     _import(history, begins, days=_SHADOW_DAYS - _WARN_DAYS)
     say("evaluating the shadow gate, promoting internal to warn")
@@ -114,15 +127,6 @@ def _internal(
     _import(history, live_at - timedelta(days=_WARN_DAYS - 1), days=_WARN_DAYS - 1)
     say("evaluating the warn gate, promoting 5 % of internal to enforce")
     _promote(context, Gate.WARN, Mode.ENFORCE, at=live_at - timedelta(minutes=10))
-
-
-def _public(
-    context: Context, live_at: datetime, tokens: DemoTokens, *, say: Callable[[str], None]
-) -> None:
-    begins = live_at - timedelta(days=_PUBLIC_DAYS)
-    history = _open(context, PUBLIC, begins - timedelta(minutes=5), tokens)
-    say("importing a week of shadow for public-cloud")
-    _import(history, begins, days=_PUBLIC_DAYS)
 
 
 def _open(context: Context, fleet: Fleet, at: datetime, tokens: DemoTokens) -> HistoryImport:
@@ -164,7 +168,7 @@ def _import(history: HistoryImport, begins: datetime, *, days: int) -> None:
 def _promote(context: Context, gate: Gate, to: Mode, *, at: datetime) -> None:
     """Evaluate the gate and take the step it allows, as the worker and a person would."""
     then = replace(context, clock=fixed(at))
-    name = INTERNAL.environment
+    name = INTERNAL
     asked = request_evaluation(then, name, GUARD, gate=gate, actor=_ACTOR)
     fence = then.jobs.lease(name, _HOLDER)
     done = evaluate_gate(then, name, GUARD, asked.id, fence=fence)

@@ -21,7 +21,7 @@ SEED = "guardwave demo"
 _LOOP_SHARE = 1 / 16
 _RECOVERS = 0.5
 _FINISHES_ANYWAY = 0.25
-_CANCELLED_SHARE = 0.01
+_CANCELLED_SHARE = 0.004
 _DISRUPTED_SHARE = 0.002
 
 
@@ -68,11 +68,15 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The owners of one environment. `prompts_a_day` is the mean of one owner."""
+    """The owners of one environment. `prompts_a_day` is the mean of one owner.
+
+    Days are counted from `live_day`, so that the story is the same on whatever date it is told.
+    """
 
     environment: str
     size: int
     prompts_a_day: float
+    live_day: date
 
     def owners(self) -> tuple[Owner, ...]:
         """Return the owners, always the same."""
@@ -95,11 +99,14 @@ class Fleet:
 
     def count(self, owner: Owner, day: date) -> int:
         """Return how many prompts an owner begins on a day."""
-        return _poisson(owner.prompts_a_day, Random(f"{owner.name}:{day}"))
+        return _poisson(owner.prompts_a_day, Random(f"{owner.name}:{self._number(day)}"))
 
     def prompt(self, owner: Owner, day: date, number: int, *, mode: Mode) -> Prompt:
         """Return one of a day's prompts; its start does not depend on the mode."""
-        return _prompt(owner, f"{owner.name}/{day}/{number}", mode)
+        return _prompt(owner, f"{owner.name}/{self._number(day)}/{number}", mode)
+
+    def _number(self, day: date) -> int:
+        return (day - self.live_day).days
 
 
 def _poisson(mean: float, dice: Random) -> int:

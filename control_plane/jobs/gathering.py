@@ -69,7 +69,9 @@ def gather(
         reference=REFERENCE[wave.phase],
         owners=owner_totals(_frame(rows)),
         rostered=_rostered(wave),
-        days=tuple(WaveDay(each.day, each.is_complete, each.reason) for each in days),
+        days=tuple(
+            WaveDay(each.day, each.is_complete, each.reason) for each in days if not each.is_running
+        ),
         declared_days=declared,
         coverage=Share(sum(row.covered for row in rows), ended) if ended else None,
         contract=_contract(context, rollout.environment, complete),

@@ -9,6 +9,7 @@ from reducer.rollout.days import COMPARED_DAYS, SealedDay, day_start, is_whole, 
 from reducer.rollout.ladder import Wave
 
 MAX_DAYS = 120
+NOT_OVER = "it is not over yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,11 @@ class WaveDayView:
     day: date
     is_complete: bool
     reason: str | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the day is not over, which is no fault of it."""
+        return self.reason == NOT_OVER
 
 
 def wave_days(context: Context, environment: str, wave: Wave) -> tuple[WaveDayView, ...]:
@@ -64,6 +70,6 @@ def _reason(
     if not is_whole(day, wave.opened_at, wave.closed_at):
         return "the wave was closed during it"
     if now < day_start(day + timedelta(days=1)):
-        return "it is not over yet"
+        return NOT_OVER
     previous = [each for each in sealed.values() if each.day < day]
     return why_incomplete(sealed.get(day), previous, coverage_floor=coverage_floor)

@@ -1,0 +1,235 @@
+"""Which mode an owner has now, and why: answered from memory, without the store."""
+
+import logging
+import re
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from urllib.parse import parse_qsl
+
+import orjson
+
+from control_plane.access import Identity, may
+from control_plane.data_plane import DataPlane
+from control_plane.errors import Forbidden, InvalidField, NotFound, NotSignedIn
+from control_plane.queries.assignment_views import (
+    AssignmentView,
+    ReasonView,
+    sentence_of,
+    unexplained,
+)
+from control_plane.snapshot import EnvironmentSnapshot, RolloutSnapshot
+from reducer.rollout.allotment import Allotment, Place, allot
+from reducer.rollout.assignment import Assignment, issue
+from reducer.rollout.eligibility import SENTENCES, Question, lowered_mode
+from reducer.rollout.pseudonym import pseudonym_of
+from reducer.vocabulary import Mode, Reason, Role, Route
+
+VERSION = "service.version"
+ROUTE = "route"
+OWNER_PATTERN = "[A-Za-z0-9._~:@-]{1,256}"
+
+_OWNER = re.compile(OWNER_PATTERN)
+_REASONS: Mapping[Reason, ReasonView] = {
+    reason: ReasonView(reason, sentence) for reason, sentence in SENTENCES.items()
+}
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentRequest:
+    """One question as it came: path parts, raw query, and the two headers that matter."""
+
+    environment: str
+    guard: str
+    owner: str
+    query: str = ""
+    authorization: str | None = None
+    if_none_match: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentAnswer:
+    """The answer as JSON. `is_unchanged`: the asker holds it already, and 304 says so."""
+
+    body: bytes
+    etag: str
+    is_unchanged: bool
+
+
+def answer_assignment(plane: DataPlane, asked: AssignmentRequest) -> AssignmentAnswer:
+    """Answer which mode the owner has now. A fault of ours answers shadow.
+
+    Raises:
+        NotSignedIn, Forbidden: the token is not good, or not for this.
+        InvalidField: the owner id or a query parameter cannot be used.
+        NotFound: there is no such environment or rollout, and the store was read to know it.
+        StoreUnavailable: the token was never seen here and the store is away.
+    """
+    plane.refresher.ensure_running()
+    check_caller(plane, asked.authorization, asked.environment)
+    version, route = _parameters(asked.query)
+    if _OWNER.fullmatch(asked.owner) is None:
+        raise InvalidField(
+            "an owner id in a path has 1 to 256 of A-Z a-z 0-9 . _ ~ : @ -; this one has others",
+            pointer="/owner",
+        )
+    body = orjson.dumps(_view(plane, asked, version, route))
+    etag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    return AssignmentAnswer(body, etag, is_unchanged=etag in (asked.if_none_match or ""))
+
+
+def check_caller(plane: DataPlane, authorization: str | None, environment: str) -> Identity:
+    """Return who asks: a runtime token, or one that may read the environment.
+
+    Raises:
+        NotSignedIn, Forbidden, StoreUnavailable: as `answer_assignment`.
+    """
+    found = plane.credentials.bearer(authorization)
+    if found is None:
+        raise NotSignedIn(
+            "send a token that is known and not revoked: Authorization: Bearer gw_<id>_<secret>"
+        )
+    if not (may(found, Role.RUNTIME, environment) or may(found, Role.VIEWER, environment)):
+        raise Forbidden(
+            f"the token {found.token_id} is {found.role} of "
+            f"{found.environment or 'every environment'}; this needs runtime of this environment"
+        )
+    return found
+
+
+def _parameters(query: str) -> tuple[str | None, Route | None]:
+    """Return version and route. An unknown route is None: it gets no more than shadow."""
+    found: dict[str, str] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True, errors="replace"):
+        if name not in {VERSION, ROUTE} or name in found:
+            wrong = "is given twice" if name in found else "is not known here"
+            raise InvalidField(
+                f"the query parameter {name[:64]!r} {wrong}; {VERSION} and {ROUTE} are, once each",
+                pointer=f"/{name[:64]}",
+            )
+        found[name] = text
+    word = found.get(ROUTE, Route.INTERACTIVE_FOREGROUND)
+    return found.get(VERSION) or None, Route.parse(word)
+
+
+def _view(
+    plane: DataPlane, asked: AssignmentRequest, version: str | None, route: Route | None
+) -> AssignmentView:
+    snapshot = plane.refresher.snapshot
+    trouble = snapshot.trouble_with(asked.environment, plane.refresher.now())
+    held = snapshot.environments.get(asked.environment)
+    rollout = None if held is None else held.rollouts.get(asked.guard)
+    if held is None or rollout is None:
+        return _unknown(asked, held, trouble)
+    question = Question(version, route, plane.clock.now().date())
+    try:
+        return _decided(held, rollout, question, owner=asked.owner, trouble=trouble)
+    except Exception as error:  # noqa: BLE001  # a prompt is about to start: shadow, not a 500
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("an assignment failed: %s\n%s", type(error).__name__, frames)
+        return unexplained(asked.environment, asked.guard, (), "the server failed to decide")
+
+
+def _unknown(
+    asked: AssignmentRequest, held: EnvironmentSnapshot | None, trouble: str | None
+) -> AssignmentView:
+    """Answer for what was never read: not found only when the store says that it does not exist."""
+    if trouble is not None:
+        stale = (_REASONS[Reason.SNAPSHOT_STALE],)
+        return unexplained(asked.environment, asked.guard, stale, trouble)
+    if held is None:
+        raise NotFound(f"there is no environment {asked.environment[:64]!r}")
+    if asked.guard not in held.environment.guards:
+        raise NotFound(
+            f"guard {asked.guard[:64]!r} has no rollout in environment {asked.environment!r}"
+        )
+    return unexplained(
+        asked.environment, asked.guard, (), "the stored rollout cannot be read by this server"
+    )
+
+
+def _decided(
+    held: EnvironmentSnapshot,
+    rollout: RolloutSnapshot,
+    question: Question,
+    *,
+    owner: str,
+    trouble: str | None,
+) -> AssignmentView:
+    pseudonym = pseudonym_of(held.pseudonym_key, owner)
+    place = rollout.place_of(pseudonym)
+    allotted = allot(
+        rollout.rollout,
+        held.owners.facts_of(pseudonym),
+        question,
+        place=place,
+        trusted_producers=held.trusted_producers,
+        is_latched=held.environment.latch is not None,
+    )
+    if trouble is not None:
+        mode = lowered_mode(rollout.rollout.phase, question.route)
+        allotted = _lowered(allotted, mode, trouble, reason=Reason.SNAPSHOT_STALE)
+    if rollout.fault is not None:
+        mode = lowered_mode(rollout.rollout.phase, question.route)
+        allotted = _lowered(allotted, mode, rollout.fault)
+    return _explained(held, rollout, allotted, pseudonym=pseudonym, place=place)
+
+
+def _lowered(
+    allotted: Allotment, mode: Mode, diagnostic: str, *, reason: Reason | None = None
+) -> Allotment:
+    """Return the allotment with a lower mode; the owner stays in its wave and cohort."""
+    added = allotted.reasons if reason is None else (reason, *allotted.reasons)
+    return Allotment(
+        mode=mode,
+        cohort=allotted.cohort,
+        wave=allotted.wave,
+        reasons=tuple(sorted(added, key=_IMPORTANCE.__getitem__)),
+        diagnostic=diagnostic,
+    )
+
+
+_IMPORTANCE = {reason: at for at, reason in enumerate(Reason)}
+
+
+def _explained(
+    held: EnvironmentSnapshot,
+    snapshot: RolloutSnapshot,
+    allotted: Allotment,
+    *,
+    pseudonym: str,
+    place: Place | None,
+) -> AssignmentView:
+    rollout, wave = snapshot.rollout, snapshot.wave
+    # Without its roster a rollout cannot say who is in which cohort, and an id would prove one.
+    assignment_id = None
+    if snapshot.fault is None:
+        said = Assignment(
+            rollout.guard,
+            pseudonym,
+            allotted.wave,
+            allotted.cohort,
+            allotted.mode,
+            rollout.generation,
+        )
+        assignment_id = issue(held.tag_key, rollout.environment, said)
+    return AssignmentView(
+        environment=rollout.environment,
+        guard=rollout.guard,
+        mode=allotted.mode,
+        cohort=allotted.cohort,
+        wave=allotted.wave,
+        generation=rollout.generation,
+        reasons=tuple(_REASONS[reason] for reason in allotted.reasons),
+        sentence=sentence_of(rollout, allotted, place),
+        rank=None if place is None else place.rank,
+        roster_size=None if place is None else place.size,
+        treated=None if place is None else place.treated,
+        roster_digest=None if wave is None else wave.roster_digest,
+        algorithm=None if wave is None else wave.algorithm,
+        ceiling_bps=rollout.ceiling_bps,
+        assignment_id=assignment_id,
+        diagnostic=allotted.diagnostic,
+    )
