@@ -1,0 +1,25 @@
+"""What a web worker answers agent hosts from: the snapshot, the credentials and the clock."""
+
+from dataclasses import dataclass
+
+from control_plane.clock import Clock
+from control_plane.context import Context
+from control_plane.credential_cache import CredentialCache
+from control_plane.refresher import Refresher
+
+EXTENSION = "guardwave_data_plane"
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlane:
+    """One per web worker."""
+
+    refresher: Refresher
+    credentials: CredentialCache
+    clock: Clock
+
+
+def over(context: Context) -> DataPlane:
+    """Return the data plane of this process; it reads nothing before it is asked something."""
+    credentials = CredentialCache(context)
+    return DataPlane(Refresher(context, credentials), credentials, context.clock)

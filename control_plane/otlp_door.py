@@ -1,0 +1,73 @@
+"""What passes between the HTTP side and intake: one OTLP request, and its answer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+SIGNALS = ("logs", "metrics", "traces")
+
+
+class ByteStream(Protocol):
+    """What WSGI offers as `wsgi.input`."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, and none at the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpRequest:
+    """One OTLP/HTTP POST, its body unread. `content_length` None: sent in chunks, or unreadable."""
+
+    signal: str
+    content_type: str | None
+    content_encoding: str | None
+    content_length: int | None
+    stream: ByteStream
+    authorization: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpAnswer:
+    """A whole answer, refusals included: those are a Status in the request's own encoding."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+OtlpDoor = Callable[[OtlpRequest], OtlpAnswer]
+
+
+def signal_of(path: str, prefix: str = "") -> str | None:
+    """Return which signal a path is for: `/v1/logs`, a prefix or none, a trailing slash or none."""
+    tail = path.removesuffix("/")
+    if prefix:
+        tail = tail.removeprefix(prefix)
+    if not tail.startswith("/v1/"):
+        return None
+    signal = tail[4:]
+    return signal if signal in SIGNALS else None
+
+
+def request_of(environ: Mapping[str, object], signal: str) -> OtlpRequest:
+    """Return the request of a WSGI environment (PEP 3333)."""
+    stream = environ["wsgi.input"]
+    return OtlpRequest(
+        signal=signal,
+        content_type=_text(environ, "CONTENT_TYPE"),
+        content_encoding=_text(environ, "HTTP_CONTENT_ENCODING"),
+        content_length=_length(_text(environ, "CONTENT_LENGTH")),
+        stream=stream,  # type: ignore[arg-type]  # PEP 3333 says that it reads so
+        authorization=_text(environ, "HTTP_AUTHORIZATION"),
+    )
+
+
+def _text(environ: Mapping[str, object], name: str) -> str | None:
+    found = environ.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _length(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
