@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -36,6 +37,16 @@ class Settings:
     policy_path: Path | None = None
     workers: int = DEFAULT_WORKERS
     otlp_prefix: str = ""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches a server that listens on `host`."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:

@@ -1,0 +1,92 @@
+"""A WSGI door in front of Flask that serves assignments and OTLP without Flask's cost.
+
+It answers what succeeds and what intake answers itself. Everything else, every refusal of an
+assignment included, goes on to Flask, whose routes call the same functions: so an error has one
+form, and nothing depends on which of the two doors was taken.
+"""
+
+import re
+import uuid
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from control_plane.data_plane import DataPlane
+from control_plane.errors import GuardwaveError
+from control_plane.http.assignments import assignment_request, headers_of, status_of
+from control_plane.otlp_door import OtlpDoor, request_of, signal_of
+from control_plane.queries.assignments import answer_assignment
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_ASSIGNMENT = re.compile(
+    r"/api/v1/environments/([^/]+)/guards/([^/]+)/assignments/([^/]+)", re.ASCII
+)
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_STATUS_LINES = {each.value: f"{each.value} {each.phrase}" for each in HTTPStatus}
+
+
+class PreRouter:
+    """The WSGI application of a web worker."""
+
+    def __init__(
+        self, app: "WSGIApplication", plane: DataPlane, otlp: OtlpDoor, *, otlp_prefix: str = ""
+    ) -> None:
+        self._app = app
+        self._plane = plane
+        self._otlp = otlp
+        self._otlp_prefix = otlp_prefix
+
+    def __call__(
+        self, environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer one request."""
+        path = environ["PATH_INFO"]
+        method = environ["REQUEST_METHOD"]
+        if method == "GET":
+            found = _ASSIGNMENT.fullmatch(path)
+            if found is not None:
+                return self._assignment(found, environ, start_response)
+        elif method == "POST":
+            signal = signal_of(path, self._otlp_prefix)
+            if signal is not None:
+                return self._receive(signal, environ, start_response)
+        return self._app(environ, start_response)
+
+    def start(self) -> None:
+        """Read the store and follow it, in this process."""
+        self._plane.refresher.ensure_running()
+
+    def _assignment(
+        self, path: re.Match[str], environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        environment, guard, owner = path.groups()
+        try:
+            answer = answer_assignment(
+                self._plane, assignment_request(environ, environment, guard, owner)
+            )
+        except GuardwaveError:
+            return self._app(environ, start_response)
+        request_id = ("X-Request-Id", _request_id(environ))
+        start_response(_STATUS_LINES[status_of(answer)], [*headers_of(answer), request_id])
+        return [] if answer.is_unchanged else [answer.body]
+
+    def _receive(
+        self, signal: str, environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        self._plane.refresher.ensure_running()
+        answer = self._otlp(request_of(environ, signal))
+        headers = [
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+            ("X-Request-Id", _request_id(environ)),
+            *answer.headers,
+        ]
+        start_response(_STATUS_LINES[answer.status], headers)
+        return [answer.body]
+
+
+def _request_id(environ: "WSGIEnvironment") -> str:
+    given = environ.get("HTTP_X_REQUEST_ID", "")
+    return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
