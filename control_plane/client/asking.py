@@ -1,0 +1,81 @@
+"""One question over HTTP: no retries, no redirects, no surprises."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode, urlsplit
+
+import urllib3
+
+OWNER_IN_PATH = re.compile(r"[A-Za-z0-9._~:@-]{1,256}")
+MOST_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What one answer is about."""
+
+    guard: str
+    owner: str
+    route: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: a status, and the ETag to send with the next question."""
+
+    status: int
+    body: bytes
+    etag: str | None
+
+
+class Endpoint:
+    """The assignments of one environment on one control plane, asked for with one token."""
+
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        environment: str,
+        *,
+        service_version: str,
+        timeout_seconds: float,
+    ) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError(f"endpoint is {address!r}; give http:// or https:// with a host")
+        self._base = f"{address.rstrip('/')}/api/v1/environments/{quote(environment, safe='')}"
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._service_version = service_version
+        self._pool = urllib3.PoolManager(
+            maxsize=8, retries=False, timeout=urllib3.Timeout(total=timeout_seconds)
+        )
+
+    def ask(self, key: Key, etag: str | None) -> Reply:
+        """Ask once.
+
+        Raises:
+            urllib3.exceptions.HTTPError: nothing, or nothing whole, came back.
+        """
+        query = urlencode({"service.version": self._service_version, "route": key.route})
+        place = f"guards/{quote(key.guard, safe='')}/assignments/{quote(key.owner, safe='')}"
+        headers = self._headers if etag is None else {**self._headers, "If-None-Match": etag}
+        response = self._pool.request(
+            "GET",
+            f"{self._base}/{place}?{query}",
+            headers=headers,
+            redirect=False,
+            preload_content=False,
+        )
+        try:
+            body = response.read(MOST_BYTES)
+            if len(body) == MOST_BYTES:
+                raise ValueError(f"the answer has {MOST_BYTES} bytes or more")
+            response.release_conn()
+        finally:
+            # Does nothing to a connection that was released: only one left in doubt is closed.
+            response.close()
+        return Reply(response.status, body, response.headers.get("ETag"))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
