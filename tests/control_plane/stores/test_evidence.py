@@ -1,0 +1,334 @@
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+import redis
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence import EvidenceStore, Written
+from control_plane.stores.evidence_events import (
+    MOST,
+    Disrupted,
+    Ended,
+    EvidenceBatch,
+    PromptEvent,
+    PromptKey,
+    PromptNews,
+    QuarantinedEvent,
+    Seen,
+    Started,
+    Transitioned,
+    VolumeEvent,
+)
+from control_plane.stores.keys import EvidenceKeys
+from reducer.vocabulary import Cohort, Mode, Outcome
+
+HERE = "internal"
+FRIDAY, SATURDAY = date(2026, 11, 27), date(2026, 11, 28)
+MIDNIGHT = int(datetime(2026, 11, 28, tzinfo=UTC).timestamp())
+NOW = datetime(2026, 11, 29, 3, tzinfo=UTC)
+OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
+GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
+OTHER_GUARD = replace(GUARD, guard="identical_call")
+START = Started(hour=23)
+END = Ended(
+    Outcome.COMPLETED,
+    tokens=120,
+    turns=3,
+    duration_bucket=400,
+    transitions=0,
+    calls_after_would_stop=0,
+    hour=23,
+)
+
+
+@pytest.fixture
+def evidence(any_store):
+    return EvidenceStore(any_store)
+
+
+def event(
+    news: PromptNews,
+    digest: int,
+    *,
+    day: date = FRIDAY,
+    second: int = MIDNIGHT - 60,
+    cells: tuple[Cell, ...] = (GUARD,),
+    prompt: PromptKey = OWNER,
+) -> PromptEvent:
+    return PromptEvent(Seen(digest, second), prompt, day, cells, True, news)
+
+
+def write(evidence: EvidenceStore, *events) -> Written:
+    return evidence.write(HERE, EvidenceBatch(events))
+
+
+def rows(evidence: EvidenceStore, guard: Cell = GUARD):
+    return evidence.owner_days(HERE, guard.guard, guard.wave, [FRIDAY, SATURDAY])
+
+
+def seal(evidence: EvidenceStore, day: date) -> bool:
+    return evidence.seal(HERE, day, at=NOW, longest_outage_seconds=61.0)
+
+
+def test_a_body_sent_twice_counts_once(evidence):
+    body = (event(START, 1), event(END, 2))
+    assert write(evidence, *body) == Written(new=2, duplicate=0)
+    assert write(evidence, *body) == Written(new=0, duplicate=2)
+    (row,) = rows(evidence)
+    assert (row.started, row.completed, row.tokens, row.turns) == (1, 1, 120, 3)
+    assert row.durations == ((400, 1),)
+
+
+def test_one_prompt_under_two_guards_counts_once_for_each(evidence):
+    both = (GUARD, OTHER_GUARD)
+    write(evidence, event(START, 1, cells=both), event(END, 2, cells=both))
+    assert [row.started for row in rows(evidence, GUARD)] == [1]
+    assert [row.started for row in rows(evidence, OTHER_GUARD)] == [1]
+    seal(evidence, FRIDAY)
+    (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
+    assert (sealed.hourly_prompts[23], sealed.ended, sealed.records) == (1, 1, 2)
+
+
+def test_an_end_without_a_start_counts_as_started(evidence):
+    write(evidence, event(END, 2))
+    (row,) = rows(evidence)
+    assert (row.started, row.ended, row.covered) == (1, 1, 0)
+
+
+def test_a_prompt_over_midnight_is_booked_on_the_day_of_its_start(evidence):
+    write(evidence, event(END, 2, day=SATURDAY, second=MIDNIGHT + 60))
+    assert [row.day for row in rows(evidence)] == [SATURDAY]
+
+    write(evidence, event(START, 1, day=FRIDAY))
+
+    (row,) = rows(evidence)
+    assert (row.day, row.started, row.completed, row.covered) == (FRIDAY, 1, 1, 1)
+    seal(evidence, FRIDAY)
+    seal(evidence, SATURDAY)
+    friday, saturday = evidence.sealed_days(HERE, [FRIDAY, SATURDAY])
+    assert (friday.ended, friday.covered, friday.hourly_prompts[23]) == (1, 1, 1)
+    assert (saturday.ended, saturday.covered, sum(saturday.hourly_prompts)) == (0, 0, 0)
+
+
+def test_a_disruption_may_come_before_the_start_and_the_end(evidence):
+    write(evidence, event(Disrupted(), 3))
+    assert rows(evidence) == ()
+    write(evidence, event(END, 2))
+    write(evidence, event(Disrupted(), 4), event(START, 1))
+    (row,) = rows(evidence)
+    assert (row.started, row.disrupted) == (1, 1)
+
+
+def test_a_cancelled_prompt_is_in_no_other_outcome(evidence):
+    write(evidence, event(START, 1), event(replace(END, outcome=Outcome.CANCELLED), 2))
+    (row,) = rows(evidence)
+    others = (row.completed, row.failed, row.guard_stopped, row.limit, row.lost)
+    assert (row.started, row.cancelled, others) == (1, 1, (0, 0, 0, 0, 0))
+
+
+def test_a_prompt_keeps_the_cell_of_its_earliest_record(evidence):
+    shadowed = replace(GUARD, mode=Mode.SHADOW)
+    write(evidence, event(END, 2, cells=(shadowed,), second=MIDNIGHT))
+    write(evidence, event(START, 1, cells=(GUARD,), second=MIDNIGHT - 60))
+    ((cell, row),) = evidence.owner_rows(HERE, OWNER.pseudonym, OWNER.owner_bucket, [FRIDAY])
+    assert (cell, row.started, row.completed) == (GUARD, 1, 1)
+    assert evidence.switched(HERE, [FRIDAY, SATURDAY]) == 1
+
+
+def test_a_switch_is_seen_before_the_prompt_has_a_day(evidence):
+    shadowed = replace(GUARD, mode=Mode.SHADOW)
+    moves = [Transitioned(at, False, False, False) for at in (1, 2)]
+    write(evidence, event(moves[0], 5), event(moves[1], 6, cells=(shadowed,)))
+    assert evidence.switched(HERE, [FRIDAY]) == 1
+    write(evidence, event(START, 1))
+    assert evidence.switched(HERE, [FRIDAY]) == 1
+
+
+@pytest.mark.parametrize(
+    ("sequences", "reported", "covered"),
+    [
+        pytest.param([], 0, 1, id="no transition, none reported"),
+        pytest.param([1, 2, 3], 3, 1, id="gapless"),
+        pytest.param([3, 1, 2], 3, 1, id="gapless, out of order"),
+        pytest.param([1, 3], 3, 0, id="one is missing"),
+        pytest.param([1, 2], 3, 0, id="the last is missing"),
+        pytest.param([1, 2, 3], 2, 0, id="more than reported"),
+        pytest.param([1, 1, 3], 3, 0, id="a repeated number hides a gap"),
+        pytest.param([0, 1, 2], 3, 0, id="counted from 0"),
+        pytest.param([1], None, 0, id="the host does not report how many"),
+    ],
+)
+def test_coverage_needs_a_gapless_sequence_as_long_as_reported(
+    evidence, sequences, reported, covered
+):
+    guards = [GUARD, OTHER_GUARD]
+    moves = [
+        event(Transitioned(at, False, False, False), 10 + nth, cells=(guards[nth % 2],))
+        for nth, at in enumerate(sequences)
+    ]
+    write(evidence, event(START, 1), event(replace(END, transitions=reported), 2), *moves)
+    assert [row.covered for row in rows(evidence)] == [covered]
+
+
+def test_a_prompt_without_an_end_is_lost_after_a_day_and_found_when_the_end_comes(evidence):
+    write(evidence, event(START, 1))
+    started = datetime.fromtimestamp(MIDNIGHT - 60, UTC)
+    assert evidence.lose_overdue(HERE, started + timedelta(hours=23, minutes=59)) == 0
+    assert evidence.lose_overdue(HERE, started + timedelta(hours=24)) == 1
+    assert evidence.lose_overdue(HERE, started + timedelta(hours=25)) == 0
+    (row,) = rows(evidence)
+    assert (row.started, row.lost, row.ended) == (1, 1, 0)
+
+    write(evidence, event(END, 2, second=MIDNIGHT + 90_000))
+
+    (row,) = rows(evidence)
+    assert (row.started, row.lost, row.completed, row.ended) == (1, 0, 1, 1)
+
+
+def test_overdue_prompts_are_closed_a_few_at_a_time(evidence):
+    prompts = [replace(OWNER, suffix=f"prompt-{number}") for number in range(5)]
+    write(evidence, *(event(START, at, prompt=each) for at, each in enumerate(prompts)))
+    assert [evidence.lose_overdue(HERE, NOW, at_most=2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_a_prompts_memory_outlives_every_event_that_may_still_come(any_store, evidence):
+    write(evidence, event(START, 1))
+    (key,) = any_store.keys("ps:*")
+    assert any_store.ttl(key) > 72 * 3600  # 24 h until the end, 48 h until it arrives
+    write(evidence, event(END, 2))
+    assert any_store.ttl(key) > 48 * 3600
+    assert all(any_store.ttl(seen) > 48 * 3600 for seen in any_store.keys("dd:*"))
+
+
+def test_late_evidence_raises_a_sealed_days_revision_once_per_call(evidence):
+    write(evidence, event(START, 1))
+    assert seal(evidence, FRIDAY)
+    assert not seal(evidence, FRIDAY)
+    revisions = [evidence.sealed_days(HERE, [FRIDAY])[0].revision]
+    bodies = [(event(END, 2), event(Disrupted(), 3)), (event(END, 2),), (event(Disrupted(), 4),)]
+    for body in bodies:
+        write(evidence, *body)
+        revisions.append(evidence.sealed_days(HERE, [FRIDAY])[0].revision)
+    assert revisions == [1, 2, 2, 3]
+
+
+def test_a_day_knows_its_seal_and_its_outage(evidence):
+    assert evidence.sealed_days(HERE, [FRIDAY]) == ()
+    evidence.seal(HERE, FRIDAY, at=NOW, longest_outage_seconds=61.25)
+    evidence.seal(HERE, SATURDAY, at=NOW, longest_outage_seconds=None)
+    friday, saturday = evidence.sealed_days(HERE, [FRIDAY, SATURDAY])
+    assert (friday.longest_outage_seconds, saturday.longest_outage_seconds) == (61.25, None)
+    assert evidence.days(HERE) == (FRIDAY, SATURDAY)
+
+
+def test_volume_is_counted_by_cell_once_and_is_no_owners(evidence):
+    cell = Cell("identical_call", "1.0.0", mode=Mode.WARN)
+    points = [VolumeEvent(Seen(at, MIDNIGHT), FRIDAY, cell, "agent.turns", by=at) for at in (3, 4)]
+    write(evidence, *points, points[0])
+    write(evidence, *points)
+    assert evidence.counters(HERE, FRIDAY) == {(cell, "agent.turns"): 7}
+    assert rows(evidence) == ()
+
+
+def test_a_counter_stops_at_the_largest_exact_number_instead_of_failing(evidence):
+    cell = Cell("identical_call", "1.0.0", mode=Mode.WARN)
+    points = [VolumeEvent(Seen(at, MIDNIGHT), FRIDAY, cell, "calls", by=MOST) for at in range(3)]
+    assert write(evidence, *points).new == 3
+    assert evidence.counters(HERE, FRIDAY) == {(cell, "calls"): MOST}
+
+
+def test_sums_keep_large_numbers_exact(evidence):
+    for number, tokens in enumerate((2**52, 2**51 + 1)):
+        prompt = replace(OWNER, suffix=f"prompt-{number}")
+        write(evidence, event(replace(END, tokens=tokens), number, prompt=prompt))
+    assert [row.tokens for row in rows(evidence)] == [2**52 + 2**51 + 1]
+
+
+def test_quarantined_records_count_as_records_that_do_not_conform(evidence):
+    write(evidence, QuarantinedEvent(Seen(9, MIDNIGHT), FRIDAY), event(START, 1))
+    seal(evidence, FRIDAY)
+    (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
+    assert (sealed.records, sealed.conforming) == (2, 1)
+
+
+def test_health_counts_what_came_and_what_was_refused(evidence):
+    batch = EvidenceBatch((event(START, 1),), health={"refused:late": 2}, last_record_second=70)
+    evidence.write(HERE, batch)
+    evidence.write(HERE, replace(batch, health={}, last_record_second=60))
+    assert evidence.health(HERE) == {
+        "accepted": 1,
+        "duplicate": 1,
+        "refused:late": 2,
+        "last_record_s": 70,
+    }
+
+
+def test_a_call_that_fails_leaves_nothing_half_written(any_store, evidence):
+    write(evidence, event(START, 1))
+    keys = EvidenceKeys(HERE)
+    damaged = keys.owner_days(2, FRIDAY, OWNER.owner_bucket)
+    any_store.set(damaged, "not a hash")
+    before = {key: any_store.dump(key) for key in any_store.keys("*")}
+
+    new_cell = replace(GUARD, version="2.0.0")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        write(
+            evidence,
+            event(END, 2),
+            event(START, 3, prompt=replace(OWNER, suffix="prompt-2"), cells=(new_cell,)),
+        )
+
+    assert {key: any_store.dump(key) for key in any_store.keys("*")} == before
+
+
+def test_a_lost_function_library_is_loaded_again(any_store, evidence):
+    any_store.function_flush("SYNC")
+    assert write(evidence, event(START, 1)).new == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        pytest.param(lambda: replace(END, tokens=-1), "tokens=-1", id="negative tokens"),
+        pytest.param(lambda: replace(END, turns=2**53), "turns=9007199254740992", id="inexact"),
+        pytest.param(lambda: replace(END, transitions=-2), "transitions=-2", id="transitions"),
+        pytest.param(lambda: replace(END, calls_after_would_stop=-1), "calls_after", id="calls"),
+        pytest.param(lambda: replace(END, hour=24), "hour=24", id="no such hour"),
+        pytest.param(lambda: replace(END, outcome=Outcome.LOST), "outcome=lost", id="lost"),
+        pytest.param(lambda: Started(-1), "hour=-1", id="start before its day"),
+        pytest.param(lambda: Transitioned(-1, False, False, False), "sequence=-1", id="sequence"),
+        pytest.param(
+            lambda: VolumeEvent(Seen(1, 1), FRIDAY, GUARD, "calls", by=-1), "by=-1", id="counter"
+        ),
+        pytest.param(lambda: event(START, 1, cells=()), "name each guard", id="no guard"),
+        pytest.param(
+            lambda: event(START, 1, cells=(GUARD, GUARD)), "name each guard", id="a guard twice"
+        ),
+        pytest.param(
+            lambda: event(Transitioned(1, False, False, False), 1, cells=(GUARD, OTHER_GUARD)),
+            "a transition of 2 guards",
+            id="a transition of two guards",
+        ),
+    ],
+)
+def test_what_cannot_be_added_is_refused_by_name(make, field):
+    with pytest.raises(ValueError, match=field):
+        make()
+
+
+def test_one_owner_has_a_row_for_each_mode_and_version(evidence):
+    newer = replace(GUARD, version="2.0.0")
+    second = replace(OWNER, suffix="prompt-2")
+    write(evidence, event(START, 1), event(START, 2, prompt=second, cells=(newer,)))
+    found = evidence.owner_rows(HERE, OWNER.pseudonym, OWNER.owner_bucket, [FRIDAY, SATURDAY])
+    assert {cell for cell, _ in found} == {GUARD, newer}
+    assert [row.started for row in rows(evidence)] == [1, 1]
+    assert dict(evidence.cells(HERE)) == {1: GUARD, 2: newer}
+
+
+def test_environments_do_not_see_each_other(evidence):
+    write(evidence, event(START, 1))
+    assert evidence.days("public-cloud") == ()
+    assert evidence.cells("public-cloud") == ()
+    assert evidence.health("public-cloud") == {}

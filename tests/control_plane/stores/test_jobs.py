@@ -1,0 +1,150 @@
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
+from control_plane.stores.gates import GateStore
+from control_plane.stores.jobs import LEASE_MS, Job, JobKind, JobStore
+from control_plane.stores.keys import EnvironmentKeys
+from reducer.vocabulary import Gate
+
+HERE = "internal"
+AT = datetime(2026, 11, 29, 12, tzinfo=UTC)
+FIRST, SECOND = (Job(JobKind.EVALUATE, "identical_call", number) for number in (1, 2))
+
+
+@pytest.fixture
+def jobs(any_store):
+    return JobStore(any_store)
+
+
+@pytest.fixture
+def expire(any_store):
+    """Let the lease run out now, as 5 seconds without a renewal would."""
+    return lambda: any_store.pexpireat(EnvironmentKeys(HERE).lease, 1)
+
+
+def test_one_holds_the_lease_and_renews_it(any_store, jobs):
+    fence = jobs.lease(HERE, "one")
+    assert fence > 0
+    assert jobs.lease(HERE, "other") == 0
+    any_store.pexpire(EnvironmentKeys(HERE).lease, 50_000)
+    assert jobs.lease(HERE, "one") == fence
+    assert 0 < any_store.pttl(EnvironmentKeys(HERE).lease) <= LEASE_MS
+
+
+def test_the_fence_grows_with_every_new_holder(jobs, expire):
+    fences = []
+    for holder in ("one", "other", "one"):
+        fences.append(jobs.lease(HERE, holder))
+        expire()
+    assert fences == sorted(set(fences))
+    assert 0 not in fences
+
+
+def test_of_many_that_ask_at_once_one_gets_the_lease(jobs):
+    together = threading.Barrier(8)
+    fences: list[int] = []
+
+    def ask(holder: str) -> None:
+        together.wait()
+        fences.append(jobs.lease(HERE, holder))
+
+    threads = [threading.Thread(target=ask, args=(f"worker {at}",)) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(fences)[:-1] == [0] * 7
+    assert max(fences) > 0
+
+
+def test_environments_are_leased_apart(jobs):
+    assert jobs.lease(HERE, "one") > 0
+    assert jobs.lease("public-cloud", "other") > 0
+
+
+def done(number: int, verdict: str) -> Evaluation:
+    return Evaluation(
+        number, "identical_call", Gate.WARN, AT, SYSTEM, EvaluationStatus.DONE, verdict=verdict
+    )
+
+
+def test_a_worker_that_lost_its_lease_cannot_finish(any_store, jobs, expire):
+    gates = GateStore(any_store)
+    old = jobs.lease(HERE, "one")
+    expire()
+    assert not gates.finish_evaluation(HERE, done(1, "within"), fence=old), "nobody holds it"
+    new = jobs.lease(HERE, "other")
+    assert not gates.finish_evaluation(HERE, done(1, "within"), fence=old)
+    assert gates.evaluation(HERE, "identical_call", 1) is None
+    assert gates.finish_evaluation(HERE, done(1, "unproven"), fence=new)
+
+
+def test_a_result_is_for_ever_and_storing_it_again_is_no_error(any_store, jobs):
+    gates = GateStore(any_store)
+    fence = jobs.lease(HERE, "one")
+    assert gates.finish_evaluation(HERE, done(1, "unproven"), fence=fence)
+    assert gates.finish_evaluation(HERE, done(1, "unproven"), fence=fence)
+    assert not gates.finish_evaluation(HERE, done(1, "within"), fence=fence)
+    stored = gates.evaluation(HERE, "identical_call", 1)
+    assert stored is not None
+    assert stored.verdict == "unproven"
+
+
+def test_jobs_are_done_in_the_order_they_came(jobs):
+    for job in (FIRST, SECOND):
+        jobs.put(HERE, job)
+    for job in (FIRST, SECOND):
+        assert jobs.take(HERE) == job
+        jobs.done(HERE, job)
+    assert jobs.take(HERE) is None
+
+
+def test_a_job_that_a_dead_worker_had_taken_is_taken_first(jobs):
+    for job in (FIRST, SECOND):
+        jobs.put(HERE, job)
+    assert jobs.take(HERE) == FIRST
+    # It dies; the next one need not know.
+    assert jobs.take(HERE) == FIRST
+    jobs.done(HERE, FIRST)
+    assert jobs.take(HERE) == SECOND
+
+
+def test_jobs_taken_over_are_queued_again_before_the_others(jobs):
+    for job in (FIRST, SECOND):
+        jobs.put(HERE, job)
+    jobs.take(HERE)
+    assert jobs.take_over(HERE) == 1
+    assert jobs.take_over(HERE) == 0
+    assert jobs.take(HERE) == FIRST
+
+
+@pytest.mark.parametrize(
+    ("beats", "interval", "outage"),
+    [
+        pytest.param([0, 60, 120], (0, 180), 0, id="every minute"),
+        pytest.param([59, 119, 179], (0, 180), 0, id="late in every minute"),
+        pytest.param([0, 120], (0, 180), 60, id="a minute is missing"),
+        pytest.param([60, 120], (0, 180), 60, id="the first is missing"),
+        pytest.param([60, 120], (50, 180), 10, id="part of the first is missing"),
+        pytest.param([0, 60], (0, 180), 60, id="the last is missing"),
+        pytest.param([0, 60], (0, 130), 10, id="part of the last is missing"),
+        pytest.param([0, 60], (0, 120), 0, id="the end belongs to the next minute"),
+        pytest.param([0, 360], (0, 420), 300, id="five minutes"),
+        pytest.param([30], (40, 45), 0, id="all within one minute"),
+        pytest.param([], (0, 180), None, id="nothing shows that intake was up"),
+        pytest.param([0, 240], (60, 240), None, id="only beside the interval"),
+    ],
+)
+def test_the_longest_outage_is_what_lies_in_the_interval(jobs, beats, interval, outage):
+    for second in beats:
+        jobs.beat(HERE, second)
+    assert jobs.longest_outage(HERE, *interval) == outage
+
+
+def test_heartbeats_are_forgotten_after_three_days(any_store, jobs):
+    jobs.beat(HERE, 0)
+    jobs.beat(HERE, 3 * 86_400)
+    assert any_store.zcard(EnvironmentKeys(HERE).heartbeats) == 1
