@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from control_plane.commands.environments import state_owner_facts
 from control_plane.context import Context
-from control_plane.errors import InvalidField
+from control_plane.errors import RuleViolated
 from control_plane.state import Actor
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.eligibility import Ownership
@@ -31,15 +31,15 @@ def state_owners(
     """State facts of up to 1,000 owners; answer how many changed.
 
     Raises:
-        InvalidField: an owner is named twice, or its id cannot be one; names its place only.
+        RuleViolated: an owner is named twice; names its place only.
+        InvalidField: an id cannot be an owner's.
         NotFound: no such environment.
     """
     facts: dict[str, StatedFacts] = {}
     for at, each in enumerate(statements):
         if each.owner in facts:
-            raise InvalidField(
-                f"owners/{at} names an owner that an earlier entry names too; name each once",
-                pointer=f"/owners/{at}/owner",
+            raise RuleViolated(
+                f"owners/{at} names an owner that an earlier entry names too; name each once"
             )
         facts[each.owner] = StatedFacts(each.ownership, each.is_trusted)
     return state_owner_facts(context, environment, facts, actor=actor, reason=reason)

@@ -1,7 +1,5 @@
 """The audit: every change with actor and reason, append-only, hash-chained per environment."""
 
-from datetime import datetime
-
 from flask import Response
 from pydantic import Field
 
@@ -18,10 +16,14 @@ blueprint = resource("audit", "Who changed what, when and why.")
 
 
 class AuditEvent(Answer):
-    """One entry. `hash` is the SHA-256 over all other members, which name the previous hash."""
+    """One entry, as stored. `hash` is the SHA-256, hexadecimal, over the other members.
+
+    They are hashed as JSON in ASCII with sorted keys and no white space; `previous` is the hash of
+    the entry before.
+    """
 
     sequence: int
-    at: datetime
+    at: str = Field(json_schema_extra={"format": "date-time"})
     actor: str
     actor_kind: ActorKind
     action: Action

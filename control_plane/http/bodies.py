@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from reducer.rollout.draw import BPS
 from reducer.rollout.eligibility import Ownership
@@ -13,17 +13,32 @@ from reducer.vocabulary import Gate, Mode, Role
 LARGEST = 2**53 - 1
 MAX_OWNERS_AT_ONCE = 1000
 
+# What str.isprintable says, as a pattern; a version neither begins nor ends with a blank.
+_VISIBLE = r"[^\p{C}\p{Z}]"
+_VERSION = rf"^{_VISIBLE}(({_VISIBLE}| )*{_VISIBLE})?$"
+_NO_CONTROLS = r"^([\t\n\r]|[^\p{Cc}])*$"
+
+
+def _whole(value: object) -> object:
+    """Take 5.0 for 5: whether a JSON number is whole is a matter of its value, not its spelling."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
 EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,48}$")]
 GuardName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,48}$")]
 Number = Annotated[int, Field(ge=1, le=LARGEST)]
-StrictNumber = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
-ShareBps = Annotated[int, Field(strict=True, ge=1, le=BPS, description="Basis points: 500 is 5 %.")]
+StrictNumber = Annotated[WholeNumber, Field(ge=1, le=LARGEST)]
+ShareBps = Annotated[WholeNumber, Field(ge=1, le=BPS, description="Basis points: 500 is 5 %.")]
 Flag = Annotated[bool, Field(strict=True)]
-Why = Annotated[str, Field(min_length=10, max_length=1000, description="Why, for the audit.")]
-Version = Annotated[str, Field(min_length=1, max_length=64)]
+Why = Annotated[
+    str,
+    Field(min_length=10, max_length=1000, pattern=_NO_CONTROLS, description="Why, for the audit."),
+]
+Version = Annotated[str, Field(max_length=64, pattern=_VERSION)]
 VersionPin = Annotated[tuple[Version, ...], Field(min_length=1, max_length=16)]
 Looks = Annotated[
-    tuple[Annotated[int, Field(strict=True, ge=1, le=90)], ...],
+    tuple[Annotated[WholeNumber, Field(ge=1, le=90)], ...],
     Field(min_length=1, max_length=8, description="Rising numbers of complete days."),
 ]
 Digest = Annotated[str, Field(min_length=1, max_length=128)]
@@ -103,6 +118,31 @@ class AuditQuery(Parameters):
     environment: EnvironmentName | None = None
     after: Annotated[str, Field(pattern=r"^[0-9]{1,15}-[0-9]{1,15}$")] | None = None
     limit: int = Field(50, ge=1, le=200)
+
+
+class IfMatch(BaseModel):
+    """The precondition of a write."""
+
+    model_config = ConfigDict(frozen=True)
+
+    if_match: str | None = Field(
+        None, alias="If-Match", description="The strong ETag on which the caller decides."
+    )
+
+
+class MaybeKeyed(IfMatch):
+    """The headers of a POST that may be repeated with a key."""
+
+    idempotency_key: str | None = Field(None, alias="Idempotency-Key")
+
+
+class Keyed(IfMatch):
+    """The headers of a POST that must be repeatable."""
+
+    idempotency_key: str = Field(
+        alias="Idempotency-Key",
+        description="New for each change, such as a UUID; the same when a request is repeated.",
+    )
 
 
 class Body(BaseModel):
@@ -195,7 +235,7 @@ class NewRollback(Body):
 class NewAcknowledgement(Body):
     """Releases the latch; `last_violation` is the newest violation that was seen."""
 
-    last_violation: Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+    last_violation: Annotated[WholeNumber, Field(ge=0, le=LARGEST)]
     reason: Why
 
 

@@ -12,6 +12,7 @@ from control_plane.http.answers import Answer, Page, respond
 from control_plane.http.bodies import (
     CohortBody,
     CohortPath,
+    IfMatch,
     PageQuery,
     RolloutPath,
     WriteQuery,
@@ -69,7 +70,7 @@ def read_cohort(path: CohortPath) -> Response:
     f"{RULE}/cohorts/<cohort>",
     responses={200: CohortChanged, 202: CohortChanged, **WRITE_ERRORS},
 )
-def put_cohort(path: CohortPath, query: WriteQuery, body: CohortBody) -> Response:
+def put_cohort(path: CohortPath, query: WriteQuery, header: IfMatch, body: CohortBody) -> Response:
     """Set a cohort's mode: lower at once; higher only as a promotion that names an evaluation.
 
     With `gate_evaluation` and `digest` the answer is 202 and Location names the promotion.
@@ -83,7 +84,7 @@ def put_cohort(path: CohortPath, query: WriteQuery, body: CohortBody) -> Respons
         change=CohortChange(body.mode, body.share_bps, body.gate_evaluation, body.digest),
         actor=actor,
         reason=body.reason,
-        if_match=requests.if_match(),
+        if_match=header.if_match,
         is_dry_run=query.dry_run,
     )
     return _answer(path, outcome, is_dry_run=query.dry_run)

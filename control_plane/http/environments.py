@@ -11,7 +11,7 @@ from control_plane.errors import Forbidden
 from control_plane.etags import environment_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Condition, Page, respond
-from control_plane.http.bodies import EnvironmentPath, NewEnvironment, PageQuery
+from control_plane.http.bodies import EnvironmentPath, IfMatch, NewEnvironment, PageQuery
 from control_plane.http.resources import (
     WRITE_ERRORS,
     environment_address,
@@ -83,12 +83,12 @@ def read_environment(path: EnvironmentPath) -> Response:
     "/environments/<environment>",
     responses={200: EnvironmentAnswer, 201: EnvironmentAnswer, **WRITE_ERRORS},
 )
-def put_environment(path: EnvironmentPath, body: NewEnvironment) -> Response:
+def put_environment(path: EnvironmentPath, header: IfMatch, body: NewEnvironment) -> Response:
     """Create an environment with keys of its own; repeating it changes nothing."""
     actor = requests.require(Role.ADMIN, path.environment)
     context = requests.context()
     held = context.environments.load(path.environment)
-    requests.honour_if_match(None if held is None else environment_etag(held))
+    requests.honour_if_match(header.if_match, None if held is None else environment_etag(held))
     found, is_new = create_environment(
         context, path.environment, requires=body.requires, actor=actor, reason=body.reason
     )

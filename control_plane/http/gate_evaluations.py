@@ -8,7 +8,13 @@ from control_plane.errors import NotFound
 from control_plane.etags import rollout_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
-from control_plane.http.bodies import NewEvaluation, NumberedPageQuery, NumberedPath, RolloutPath
+from control_plane.http.bodies import (
+    Keyed,
+    NewEvaluation,
+    NumberedPageQuery,
+    NumberedPath,
+    RolloutPath,
+)
 from control_plane.http.gate_answers import (
     EvaluationAnswer,
     EvaluationSummary,
@@ -52,14 +58,13 @@ def read_evaluation(path: NumberedPath) -> Response:
 
 
 @blueprint.post(f"{RULE}/gate-evaluations", responses={202: EvaluationAnswer, **WRITE_ERRORS})
-@idempotent(is_required=True)
-def post_evaluation(path: RolloutPath, body: NewEvaluation) -> Response:
+@idempotent
+def post_evaluation(path: RolloutPath, header: Keyed, body: NewEvaluation) -> Response:
     """Ask for an evaluation of the phase's gate; Location names where its result will be."""
     actor = requests.require(Role.OPERATOR, path.environment)
     context = requests.context()
-    if requests.if_match() is not None:
-        rollout = load_rollout(context, path.environment, path.guard)
-        requests.honour_if_match(rollout_etag(rollout))
+    rollout = load_rollout(context, path.environment, path.guard)
+    requests.honour_if_match(header.if_match, rollout_etag(rollout))
     asked = request_evaluation(context, path.environment, path.guard, gate=body.gate, actor=actor)
     answer = evaluation_answer(path.environment, asked)
     return respond(answer, status=202, location=answer.links["self"])

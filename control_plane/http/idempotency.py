@@ -22,36 +22,27 @@ _KEPT_HEADERS = ("ETag", "Location", "Content-Type")
 Arguments = ParamSpec("Arguments")
 
 
-def idempotent(
-    *, is_required: bool
-) -> Callable[[Callable[Arguments, Response]], Callable[Arguments, Response]]:
-    """Return a decorator for POST views below an environment, with a key or, if so asked, without.
+def idempotent(view: Callable[Arguments, Response]) -> Callable[Arguments, Response]:
+    """Let a POST view below an environment act once for each key.
 
-    The view raises BadRequest when the key is required and missing, or is not a key.
+    Whether a key is required is said by the headers that the view declares. Something that is no
+    key raises BadRequest.
     """
 
-    def decorate(view: Callable[Arguments, Response]) -> Callable[Arguments, Response]:
-        @wraps(view)
-        def answer_once(*args: Arguments.args, **named: Arguments.kwargs) -> Response:
-            key = _key(is_required=is_required)
-            if key is None:
-                return view(*args, **named)
-            answer = once(requests.context(), _keyed(key), lambda: _frozen(view(*args, **named)))
-            return _thawed(answer)
+    @wraps(view)
+    def answer_once(*args: Arguments.args, **named: Arguments.kwargs) -> Response:
+        key = _key()
+        if key is None:
+            return view(*args, **named)
+        answer = once(requests.context(), _keyed(key), lambda: _frozen(view(*args, **named)))
+        return _thawed(answer)
 
-        return answer_once
-
-    return decorate
+    return answer_once
 
 
-def _key(*, is_required: bool) -> str | None:
+def _key() -> str | None:
     given = request.headers.get(HEADER)
     if given is None:
-        if is_required:
-            raise BadRequest(
-                f"{HEADER} is missing; send one that is new for each change, such as a UUID, and "
-                "the same one when you repeat the request"
-            )
         return None
     found = _KEY.fullmatch(given)
     if found is None:

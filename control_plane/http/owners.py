@@ -11,6 +11,8 @@ from control_plane.http import requests
 from control_plane.http.answers import Answer, respond
 from control_plane.http.bodies import (
     EnvironmentPath,
+    IfMatch,
+    MaybeKeyed,
     OwnerFactsBody,
     OwnerPath,
     OwnerStatementsBody,
@@ -112,28 +114,33 @@ def read_owner(path: OwnerPath) -> Response:
 @blueprint.put(
     "/environments/<environment>/owners/<owner>", responses={200: FactsStated, **WRITE_ERRORS}
 )
-def put_owner(path: OwnerPath, body: OwnerFactsBody) -> Response:
+def put_owner(path: OwnerPath, header: IfMatch, body: OwnerFactsBody) -> Response:
     """State the facts of one owner."""
     statement = OwnerStatement(path.owner, body.ownership, body.trusted)
-    return _state(path.environment, (statement,), body.reason)
+    return _state(path.environment, (statement,), reason=body.reason, if_match=header.if_match)
 
 
 @blueprint.post("/environments/<environment>/owners", responses={200: FactsStated, **WRITE_ERRORS})
-@idempotent(is_required=False)
-def post_owners(path: EnvironmentPath, body: OwnerStatementsBody) -> Response:
+@idempotent
+def post_owners(path: EnvironmentPath, header: MaybeKeyed, body: OwnerStatementsBody) -> Response:
     """State the facts of up to 1,000 owners at once, all of them or none."""
     statements = tuple(
         OwnerStatement(each.owner, each.ownership, each.trusted) for each in body.owners
     )
-    return _state(path.environment, statements, body.reason)
+    return _state(path.environment, statements, reason=body.reason, if_match=header.if_match)
 
 
 def _state(
-    environment: str, statements: tuple[OwnerStatement, ...], reason: str | None
+    environment: str,
+    statements: tuple[OwnerStatement, ...],
+    *,
+    reason: str | None,
+    if_match: str | None,
 ) -> Response:
     actor = requests.require(Role.OPERATOR, environment)
     context = requests.context()
-    requests.honour_if_match(environment_etag(load_environment(context, environment)))
+    held = load_environment(context, environment)
+    requests.honour_if_match(if_match, environment_etag(held))
     changed = state_owners(context, environment, statements, actor=actor, reason=reason or "")
     return respond(
         FactsStated(

@@ -8,6 +8,7 @@ from control_plane.errors import NotFound
 from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
 from control_plane.http.bodies import (
+    Keyed,
     NewPromotion,
     NumberedPageQuery,
     NumberedPath,
@@ -53,8 +54,10 @@ def read_promotion(path: NumberedPath) -> Response:
     f"{RULE}/promotions",
     responses={200: PromotionAnswer, 202: PromotionAnswer, **WRITE_ERRORS},
 )
-@idempotent(is_required=True)
-def post_promotion(path: RolloutPath, query: WriteQuery, body: NewPromotion) -> Response:
+@idempotent
+def post_promotion(
+    path: RolloutPath, query: WriteQuery, header: Keyed, body: NewPromotion
+) -> Response:
     """Ask for one step up; Location names where its outcome will be."""
     actor = requests.require(Role.OPERATOR, path.environment)
     promotion = request_promotion(
@@ -64,7 +67,7 @@ def post_promotion(path: RolloutPath, query: WriteQuery, body: NewPromotion) -> 
         request=PromotionRequest(body.gate_evaluation, body.digest, body.to, body.share_bps),
         actor=actor,
         reason=body.reason,
-        if_match=requests.if_match(),
+        if_match=header.if_match,
         is_dry_run=query.dry_run,
     )
     answer = promotion_answer(path.environment, promotion)

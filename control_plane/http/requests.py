@@ -28,6 +28,7 @@ from reducer.vocabulary import Role
 
 MAX_BODY_BYTES = 1 << 20
 MAX_DEPTH = 16
+NO_ETAG = '""'
 OPEN_ENDPOINTS = frozenset({"api.document.openapi"})
 # A rollback is refused for no formality: see `check_body`.
 ROLLBACK_ENDPOINT = "api.rollbacks.roll_back"
@@ -190,20 +191,11 @@ def require(role: Role, environment: str | None) -> Actor:
     return replace(actor_of(who), request_id=g.request_id)
 
 
-def if_match() -> str | None:
-    """Return `If-Match` as sent, None when it was not."""
-    return request.headers.get("If-Match")
-
-
-def honour_if_match(current: str | None) -> None:
-    """Check `If-Match`, when it is sent, against the present ETag; None: there is none.
+def honour_if_match(given: str | None, current: str | None) -> None:
+    """Check `If-Match`, when it is sent, against the present ETag; None: there is nothing yet.
 
     Raises:
         PreconditionFailed, BadRequest: see `check_precondition`.
     """
-    given = if_match()
-    if given is None:
-        return
-    if current is None:
-        raise BadRequest("this resource has no ETag; send the request without If-Match")
-    check_precondition(given, current, is_required=False)
+    # The ETag of nothing: none that was ever answered equals it.
+    check_precondition(given, current or NO_ETAG, is_required=False)

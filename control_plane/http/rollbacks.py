@@ -13,6 +13,7 @@ from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Page, respond
 from control_plane.http.bodies import (
     EnvironmentPath,
+    MaybeKeyed,
     NewAcknowledgement,
     NewRollback,
     NumberedPageQuery,
@@ -105,8 +106,10 @@ def roll_back(path: EnvironmentPath, body: NewRollback) -> Response:
     "/environments/<environment>/rollbacks/<int:number>/acknowledgement",
     responses={200: EnvironmentAnswer, **WRITE_ERRORS},
 )
-@idempotent(is_required=False)
-def acknowledge_rollback(path: RollbackPath, body: NewAcknowledgement) -> Response:
+@idempotent
+def acknowledge_rollback(
+    path: RollbackPath, header: MaybeKeyed, body: NewAcknowledgement
+) -> Response:
     """Release the latch, naming the newest violation that was seen; needs If-Match."""
     actor = requests.require(Role.OPERATOR, path.environment)
     environment = acknowledge(
@@ -116,7 +119,7 @@ def acknowledge_rollback(path: RollbackPath, body: NewAcknowledgement) -> Respon
         last_violation=body.last_violation,
         actor=actor,
         reason=body.reason,
-        if_match=requests.if_match(),
+        if_match=header.if_match,
     )
     return respond(environment_answer(environment), etag=environment_etag(environment))
 

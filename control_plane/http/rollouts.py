@@ -7,7 +7,7 @@ from control_plane.commands.environments import create_rollout
 from control_plane.etags import rollout_etag
 from control_plane.http import requests
 from control_plane.http.answers import respond
-from control_plane.http.bodies import NewRollout, RolloutPath
+from control_plane.http.bodies import IfMatch, NewRollout, RolloutPath
 from control_plane.http.resources import WRITE_ERRORS, resource, rollout_address
 from control_plane.http.rollout_answers import RolloutAnswer, rollout_answer
 from reducer.vocabulary import Role
@@ -28,12 +28,12 @@ def read_rollout(path: RolloutPath) -> Response:
 
 
 @blueprint.put(RULE, responses={200: RolloutAnswer, 201: RolloutAnswer, **WRITE_ERRORS})
-def put_rollout(path: RolloutPath, body: NewRollout) -> Response:
+def put_rollout(path: RolloutPath, header: IfMatch, body: NewRollout) -> Response:
     """Create a rollout in shadow, its shadow wave open; repeating it changes nothing."""
     actor = requests.require(Role.OPERATOR, path.environment)
     context = requests.context()
     held = context.environments.rollout(path.environment, path.guard)
-    requests.honour_if_match(None if held is None else rollout_etag(held))
+    requests.honour_if_match(header.if_match, None if held is None else rollout_etag(held))
     rollout, is_new = create_rollout(
         context,
         path.environment,

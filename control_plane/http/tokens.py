@@ -57,9 +57,7 @@ def read_token(path: TokenPath) -> Response:
 def post_token(body: NewToken) -> Response:
     """Make a token. Its text is in this answer and nowhere else, so no key can repeat it."""
     requests.require(Role.ADMIN, None)
-    requests.honour_if_match(None)
-    if HEADER in request.headers:
-        raise BadRequest(f"a token is shown once and its answer is not kept; leave {HEADER} out")
+    _refuse_headers("If-Match", HEADER)
     context = requests.context()
     if body.environment is not None and context.environments.load(body.environment) is None:
         raise RuleViolated(f"there is no environment {body.environment}; create it first")
@@ -80,9 +78,16 @@ def post_token(body: NewToken) -> Response:
 def delete_token(path: TokenPath) -> Response:
     """Revoke a token; every worker refuses it within a second. Repeating it changes nothing."""
     requests.require(Role.ADMIN, None)
-    requests.honour_if_match(None)
+    _refuse_headers("If-Match")
     revoke_token(requests.context(), path.token)
     return respond(_answer(token_view(requests.context(), path.token)))
+
+
+def _refuse_headers(*names: str) -> None:
+    """Refuse what would promise something: tokens have no ETag, and their answer is not kept."""
+    for name in names:
+        if name in request.headers:
+            raise BadRequest(f"{name} has no meaning for tokens; leave it out")
 
 
 def _answer(token: TokenView) -> TokenAnswer:

@@ -8,7 +8,7 @@ from control_plane.errors import NotFound
 from control_plane.etags import rollout_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
-from control_plane.http.bodies import NewWave, NumberedPageQuery, NumberedPath, RolloutPath
+from control_plane.http.bodies import Keyed, NewWave, NumberedPageQuery, NumberedPath, RolloutPath
 from control_plane.http.idempotency import idempotent
 from control_plane.http.resources import WRITE_ERRORS, resource
 from control_plane.http.rollout_answers import WaveAnswer, wave_answer
@@ -47,8 +47,8 @@ def read_wave(path: NumberedPath) -> Response:
 
 
 @blueprint.post(f"{RULE}/waves", responses={201: WaveAnswer, **WRITE_ERRORS})
-@idempotent(is_required=True)
-def post_wave(path: RolloutPath, body: NewWave) -> Response:
+@idempotent
+def post_wave(path: RolloutPath, header: Keyed, body: NewWave) -> Response:
     """Start the phase's wave again, perhaps with another pin; needs If-Match."""
     actor = requests.require(Role.OPERATOR, path.environment)
     rollout, wave = start_wave(
@@ -59,7 +59,7 @@ def post_wave(path: RolloutPath, body: NewWave) -> Response:
         looks=body.looks,
         actor=actor,
         reason=body.reason,
-        if_match=requests.if_match(),
+        if_match=header.if_match,
     )
     answer = wave_answer(rollout, wave)
     return respond(answer, status=201, etag=rollout_etag(rollout), location=answer.links["self"])

@@ -112,9 +112,7 @@ def viewer(as_role: Callable[..., Api]) -> Api:
 def rollout(context: Context) -> str:
     """The address of a new rollout in a new environment."""
     create_environment(context, ENVIRONMENT, requires=None, actor=TESTER, reason=REASON)
-    create_rollout(
-        context, ENVIRONMENT, GUARD, version_pin=("1.0",), actor=TESTER, reason=REASON
-    )
+    create_rollout(context, ENVIRONMENT, GUARD, version_pin=("1.0",), actor=TESTER, reason=REASON)
     return ROLLOUT
 
 

@@ -1,0 +1,80 @@
+import pytest
+
+from tests.control_plane.http.conftest import REASON, assert_problem
+
+
+def start(client, rollout, *, key="k1", etag=None, **body):
+    etag = client.get(rollout).headers["ETag"] if etag is None else etag
+    return client.post(
+        f"{rollout}/waves", {"reason": REASON, **body}, Idempotency_Key=key, If_Match=etag
+    )
+
+
+def test_a_wave_shows_each_day_and_why_it_does_not_count(viewer, wall, rollout):
+    wall.pass_by(days=2)
+    shown = viewer.get(f"{rollout}/waves/1").get_json()
+    assert [(each["is_complete"], each["reason"]) for each in shown["days"]] == [
+        (False, "the wave began during it"),
+        (False, "it is not sealed yet"),
+        (False, "it is not over yet"),
+    ]
+    assert shown["roster_digest"] is None
+    assert [each["type"] for each in shown["conditions"]] == ["open", "look_reached"]
+    assert shown["opened_at"] == "2026-11-02T09:00:00Z"
+
+
+def test_a_wave_is_started_again_with_another_pin(operator, wall, rollout):
+    wall.pass_by(hours=1)
+    made = start(operator, rollout, version_pin=["2.0"], looks=[7, 14])
+    shown = made.get_json()
+    assert (made.status_code, shown["number"], shown["looks"]) == (201, 2, [7, 14])
+    assert made.headers["ETag"] == operator.get(rollout).headers["ETag"]
+    assert operator.get(made.headers["Location"]).get_json()["version_pin"] == ["2.0"]
+    assert operator.get(f"{rollout}/waves/1").get_json()["closed_at"] == "2026-11-02T10:00:00Z"
+
+
+def test_waves_are_listed_newest_first_in_parts(operator, rollout):
+    for key in ("a", "b", "c"):
+        assert start(operator, rollout, key=key).status_code == 201
+    first = operator.get(f"{rollout}/waves?limit=3").get_json()
+    assert [each["number"] for each in first["items"]] == [4, 3, 2]
+    second = operator.get(first["next"]).get_json()
+    assert ([each["number"] for each in second["items"]], second["next"]) == ([1], None)
+
+
+def test_starting_a_wave_needs_a_key_and_if_match(operator, rollout):
+    missing_key = operator.post(f"{rollout}/waves", {"reason": REASON})
+    document = assert_problem(missing_key, 400, "invalid-field")
+    assert "Idempotency-Key" in document["detail"]
+    missing_etag = operator.post(f"{rollout}/waves", {"reason": REASON}, Idempotency_Key="k")
+    assert_problem(missing_etag, 428, "precondition-required")
+    assert operator.get(rollout).get_json()["wave"] == 1
+
+
+def test_a_refused_request_may_be_mended_and_sent_again_with_its_key(operator, rollout):
+    assert_problem(start(operator, rollout, etag='"stale"'), 412, "precondition-failed")
+    assert start(operator, rollout).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param([], id="none"),
+        pytest.param([6], id="before the dwell"),
+        pytest.param([14, 7], id="falling"),
+        pytest.param([7, 7], id="twice"),
+        pytest.param([7.5], id="half a day"),
+        pytest.param(["7"], id="a text"),
+        pytest.param([91], id="after the last day"),
+        pytest.param(list(range(7, 16)), id="nine looks"),
+    ],
+)
+def test_looks_that_cannot_be_are_refused(operator, rollout, looks):
+    response = start(operator, rollout, looks=looks)
+    document = assert_problem(response, 400, "invalid-field")
+    assert document["errors"][0]["pointer"].startswith("/looks")
+
+
+def test_a_rollout_that_is_off_has_no_wave_to_start(operator, rollout):
+    operator.put(f"{rollout}/cohorts/everyone", {"mode": "off", "reason": REASON})
+    assert_problem(start(operator, rollout), 409, "step-skipped")
