@@ -24,7 +24,7 @@ local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SUMS = 12, 13, 14, 15, 1
 local function new_batch(slot)
   return {
     slot = slot, cells = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
-    seen = {}, touched = {},
+    seen = {}, touched = {}, was_open = {},
   }
 end
 
@@ -63,10 +63,11 @@ local function cell_name(batch, id)
   end
 end
 
--- A prompt: p(seudonym), b(ucket of its owner), f(irst day of any event), s(tart: second, day,
--- hour), e(nd: second, day, and the numbers of its event), n(umber of transitions), m(aximum) and
--- a (sum) of their sequences, x when disrupted, l when lost, g(uards by name). A guard: c(ell),
--- the second t that it was seen at, w(ould stop), p (stops), u(nreliable input), v when switched.
+-- A prompt: p(seudonym), b(ucket of its owner), s(tart: second, day, hour), e(nd: second, day, and
+-- the numbers of its event), f(irst day of its events until one of the two is known), n(umber of
+-- transitions), m(aximum) and a (sum) of their sequences, x when disrupted, l when lost, g(uards
+-- by name). A guard: c(ell), the second t that it was seen at, w(ould stop), p (stops),
+-- u(nreliable input), v when switched.
 local function prompt_of(batch, event)
   local found = batch.prompts[event[4]]
   if found then return found end
@@ -117,7 +118,6 @@ end
 
 local function learn(batch, prompt, event)
   local kind, day, second, numbers = event[1], event[7], event[8], event[11]
-  if not prompt.f or day < prompt.f then prompt.f = day end
   for _, pair in ipairs(event[9]) do place(batch, prompt, pair, second) end
   if kind == 's' then
     prompt.s = earliest(prompt.s, { second, day, numbers[1] })
@@ -135,6 +135,15 @@ local function learn(batch, prompt, event)
     guard.p = guard.p + stop
     if unreliable == 1 then guard.u = 1 end
   end
+  if prompt.s or prompt.e then
+    prompt.f = nil
+  elseif not prompt.f or day < prompt.f then
+    prompt.f = day
+  end
+end
+
+local function is_open(prompt)
+  return prompt.s and not prompt.e and not prompt.l
 end
 
 -- Covered: a start, an end, and as many transitions as the end reports, numbered from 1 without a

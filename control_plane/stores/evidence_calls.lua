@@ -87,9 +87,9 @@ end
 local function write_prompts(batch)
   local due = 'due:' .. batch.slot
   for suffix, prompt in pairs(batch.prompts) do
-    if prompt.s and not prompt.e and not prompt.l then
+    if is_open(prompt) then
       redis.call('ZADD', due, prompt.s[1] + LOST_AFTER_S, suffix)
-    else
+    elseif batch.was_open[prompt] then
       redis.call('ZREM', due, suffix)
     end
     local keep = prompt.e and KEEP_ENDED_S or KEEP_OPEN_S
@@ -120,11 +120,13 @@ local function write(batch, writes)
   local cells = 'cells:' .. batch.slot
   for name, id in pairs(batch.new_cells) do redis.call('HSET', cells, name, id) end
   if batch.last_cell then redis.call('HSET', cells, '#', batch.last_cell) end
+  local keys = {}
   for _, each in ipairs(writes) do
     local key, field, value = unpack(each)
     if value then redis.call('HSET', key, field, value) else redis.call('HDEL', key, field) end
-    redis.call('EXPIRE', key, KEEP_EVIDENCE_S)
+    keys[key] = true
   end
+  for key in pairs(keys) do redis.call('EXPIRE', key, KEEP_EVIDENCE_S) end
   write_prompts(batch)
   write_days(batch)
 end
@@ -198,7 +200,11 @@ local function ingest(_, argv)
       count_volume(batch, event)
     elseif event[1] ~= 'q' then
       local prompt = prompt_of(batch, event)
-      if not taken_back[prompt] then count(batch, prompt, -1); taken_back[prompt] = true end
+      if not taken_back[prompt] then
+        batch.was_open[prompt] = is_open(prompt)
+        count(batch, prompt, -1)
+        taken_back[prompt] = true
+      end
       learn(batch, prompt, event)
     end
     if event[10] >= 0 then
@@ -224,6 +230,7 @@ local function lose(keys, argv)
     local held = redis.call('GET', 'ps:' .. argv[1] .. ':' .. suffix)
     if held then
       local prompt = cmsgpack.unpack(held)
+      batch.was_open[prompt] = is_open(prompt)
       count(batch, prompt, -1)
       prompt.l = 1
       count(batch, prompt, 1)

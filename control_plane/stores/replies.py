@@ -21,6 +21,9 @@ def whole(reply: object) -> int:
     """Return a whole number, which the store sends as such or as a string; nil is 0."""
     if reply is None:
         return 0
+    if isinstance(reply, float) and reply.is_integer():
+        # redis-py turns the scores of sorted sets into floats
+        return int(reply)
     return reply if isinstance(reply, int) else int(octets(reply))
 
 
@@ -30,6 +33,6 @@ def pair(reply: object) -> tuple[object, object]:
     Raises:
         TypeError: it is not a list of two.
     """
-    if not isinstance(reply, list) or len(reply) != 2:
+    if not isinstance(reply, list | tuple) or len(reply) != 2:
         raise TypeError(f"the store answered {type(reply).__name__} where a list of two was due")
     return reply[0], reply[1]
