@@ -25,6 +25,7 @@ from control_plane.ingest.records import (
 from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
+from control_plane.stores.evidence_events import Sighting
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.invariants import TransitionFacts, immediate_violations
@@ -72,7 +73,7 @@ class Booked:
     """
 
     events: tuple[events.Event, ...]
-    sighting: events.Sighting | None = None
+    sighting: Sighting | None = None
     violations: tuple[FoundViolation, ...] = ()
 
 
@@ -179,9 +180,9 @@ class Bookkeeper:
         digest = digest63("prompt", pseudonym, prompt_id)
         return events.PromptKey(pseudonym, f"{digest & (2**64 - 1):016x}", pack(pseudonym)[0])
 
-    def _sighting(self, record: PromptRecord, pseudonym: str) -> events.Sighting:
+    def _sighting(self, record: PromptRecord, pseudonym: str) -> Sighting:
         day = from_ns(record.time_ns).date()
-        return events.Sighting(
+        return Sighting(
             pseudonym=pseudonym,
             version=record.origin.service_version,
             producer=self._producer,

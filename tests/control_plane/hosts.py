@@ -1,0 +1,279 @@
+"""Agent hosts for tests: what they would send over OTLP, and the door they send it through."""
+
+import gzip
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+import orjson
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+
+from control_plane.access import create_token
+from control_plane.clock import Clock, to_ns
+from control_plane.context import Context
+from control_plane.credential_cache import CredentialCache
+from control_plane.ingest.door import Door
+from control_plane.ingest.intake import Intake
+from control_plane.ingest.otlp import Value
+from control_plane.ingest.wire import Encoding, Limits
+from control_plane.otlp_door import OtlpAnswer, OtlpRequest
+from reducer.rollout.assignment import Assignment, issue
+from reducer.rollout.ladder import REFERENCE, TREATED
+from reducer.rollout.pseudonym import pseudonym_of
+from reducer.vocabulary import Cohort, Mode, Role
+from tests.control_plane.ingest.bodies import any_value
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION
+
+Request = ExportLogsServiceRequest | ExportMetricsServiceRequest
+NONE: Mapping[str, Value] = MappingProxyType({})
+
+
+class Calendar:
+    """A clock whose moment a test sets."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(wall_ns=lambda: to_ns(self.now))
+
+
+@dataclass(frozen=True)
+class Event:
+    """One log event; `body` is what no native event may have."""
+
+    name: str
+    at: datetime
+    attributes: Mapping[str, Value]
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt of one owner, and the events that a host sends for it."""
+
+    prompt_id: str
+    ids: Sequence[str]
+    at: datetime
+    outcome: str = "completed"
+    mode: Mode = Mode.SHADOW
+    decisions: Sequence[str] = ()
+    is_disrupted: bool = False
+    turns: int = 5
+    tokens: int = 1000
+    guard: str = GUARD
+    further: Mapping[str, Value] = field(default_factory=dict)
+
+    def start(self) -> Event:
+        return Event("agent.guard.prompt.start", self.at, self._common())
+
+    def transitions(self) -> tuple[Event, ...]:
+        return tuple(
+            self.transition(sequence, decision)
+            for sequence, decision in enumerate(self.decisions, start=1)
+        )
+
+    def transition(self, sequence: int, decision: str, **changed: Value) -> Event:
+        attributes = {
+            **self._common(),
+            "agent.guard.name": self.guard,
+            "agent.guard.mode": self.mode.value,
+            "agent.guard.sequence": sequence,
+            "agent.guard.candidate.ordinal": 1,
+            "agent.guard.decision": decision,
+            "agent.guard.batch.complete": True,
+            "agent.guard.terminal.status": "error",
+            "agent.guard.execution.status": "error",
+            **{f"agent.guard.{key.replace('__', '.')}": value for key, value in changed.items()},
+        }
+        at = self.at + timedelta(seconds=2 * sequence)
+        return Event("agent.guard.transition", at, attributes)
+
+    def end(self, **changed: Value) -> Event:
+        attributes = {
+            **self._common(),
+            "agent.guard.prompt.outcome": self.outcome,
+            "agent.guard.prompt.duration": 30.0,
+            "agent.guard.prompt.turns": self.turns,
+            "agent.guard.prompt.tool_calls": 2 * self.turns,
+            "agent.guard.prompt.transitions": len(self.decisions),
+            "gen_ai.usage.input_tokens": self.tokens - self.tokens // 10,
+            "gen_ai.usage.output_tokens": self.tokens // 10,
+            "agent.guard.calls_after_would_stop": 0,
+            **changed,
+        }
+        return Event("agent.guard.prompt.end", self.at + timedelta(seconds=30), attributes)
+
+    def disruption(self) -> Event:
+        attributes = {
+            **self._common(),
+            "agent.guard.disruption.kind": "retry",
+            "agent.guard.disruption.offset": 20.0,
+        }
+        return Event("agent.guard.prompt.disruption", self.at + timedelta(seconds=50), attributes)
+
+    def events(self) -> tuple[Event, ...]:
+        told = (self.start(), *self.transitions(), self.end())
+        return (*told, self.disruption()) if self.is_disrupted else told
+
+    def _common(self) -> dict[str, Value]:
+        ids: Value = tuple(self.ids) if len(self.ids) > 1 else self.ids[0] if self.ids else None
+        named: dict[str, Value] = {} if ids is None else {"agent.guard.assignment.id": ids}
+        return {"agent.guard.prompt.id": self.prompt_id, **named, **self.further}
+
+
+def logs(
+    events: Iterable[Event],
+    *,
+    environment: str = ENVIRONMENT,
+    version: str = VERSION,
+    resource: Mapping[str, Value] = NONE,
+) -> ExportLogsServiceRequest:
+    """Return the events as one export request of a process."""
+    request = ExportLogsServiceRequest()
+    batch = request.resource_logs.add()
+    named = {
+        "service.name": "agent-host",
+        "service.version": version,
+        "service.instance.id": "host-1",
+        "deployment.environment.name": environment,
+        **resource,
+    }
+    for key, value in named.items():
+        batch.resource.attributes.add(key=key, value=any_value(value))
+    scope = batch.scope_logs.add()
+    scope.scope.name, scope.scope.version = "agent.guard", "1"
+    for event in events:
+        record = scope.log_records.add(event_name=event.name, time_unix_nano=to_ns(event.at))
+        for key, value in event.attributes.items():
+            record.attributes.add(key=key, value=any_value(value))
+        if event.body:
+            record.body.string_value = event.body
+    return request
+
+
+def encoded(request: Request, encoding: Encoding) -> bytes:
+    """Return a request's bytes. No trace id is set: protobuf's own JSON has another form of it."""
+    if encoding is Encoding.PROTOBUF:
+        return request.SerializeToString()
+    return orjson.dumps(MessageToDict(request, use_integers_for_enums=True))
+
+
+class Host:
+    """A host with a token, before the OTLP door of one web worker."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        environment: str = ENVIRONMENT,
+        is_trusted: bool = True,
+        limits: Limits | None = None,
+    ) -> None:
+        self.context = context
+        self.environment = environment
+        self.door = Door(Intake(context), CredentialCache(context), limits=limits)
+        self.token = create_token(
+            context, role=Role.INGEST, environment=environment, is_trusted=is_trusted
+        )
+
+    def send(self, request: Request, encoding: Encoding = Encoding.PROTOBUF) -> OtlpAnswer:
+        """Send a request to the signal that it is of."""
+        signal = "logs" if isinstance(request, ExportLogsServiceRequest) else "metrics"
+        return self.post(encoded(request, encoding), signal=signal, content_type=encoding.value)
+
+    def tell(self, *prompts: Prompt) -> OtlpAnswer:
+        """Send all events of these prompts in one body."""
+        events = [event for prompt in prompts for event in prompt.events()]
+        return self.send(logs(events, environment=self.environment))
+
+    def post(
+        self,
+        body: bytes,
+        *,
+        signal: str = "logs",
+        content_type: str | None = Encoding.PROTOBUF.value,
+        content_encoding: str | None = None,
+        is_chunked: bool = False,
+        authorization: str | None = "",
+    ) -> OtlpAnswer:
+        """Send bytes as they are. `authorization` "" is the host's own token."""
+        bearer = f"Bearer {self.token}" if authorization == "" else authorization
+        return self.door(
+            OtlpRequest(
+                signal=signal,
+                content_type=content_type,
+                content_encoding=content_encoding,
+                content_length=None if is_chunked else len(body),
+                stream=io.BytesIO(body),
+                authorization=bearer,
+            )
+        )
+
+
+def partial_of(answer: OtlpAnswer, signal: str = "logs") -> tuple[int, str]:
+    """Return how many items an answer rejected, and its message; (0, "") for a full success."""
+    assert answer.status == 200, answer.body
+    if answer.content_type == Encoding.JSON.value:
+        told = orjson.loads(answer.body).get("partialSuccess", {})
+        count = told.get("rejectedLogRecords") or told.get("rejectedDataPoints") or 0
+        return int(count), told.get("errorMessage", "")
+    if signal == "logs":
+        logs_told = ExportLogsServiceResponse.FromString(answer.body).partial_success
+        return logs_told.rejected_log_records, logs_told.error_message
+    told_of_points = ExportMetricsServiceResponse.FromString(answer.body).partial_success
+    return told_of_points.rejected_data_points, told_of_points.error_message
+
+
+def pseudonym_in(context: Context, owner: str, *, environment: str = ENVIRONMENT) -> str:
+    """Return an owner's pseudonym."""
+    held = context.environments.load(environment)
+    assert held is not None
+    return pseudonym_of(bytes.fromhex(held.pseudonym_key), owner)
+
+
+def issued(context: Context, assignment: Assignment, *, environment: str = ENVIRONMENT) -> str:
+    """Return an assignment id as the environment issues it."""
+    held = context.environments.load(environment)
+    assert held is not None
+    return issue(bytes.fromhex(held.tag_key), environment, assignment)
+
+
+def assigned(
+    context: Context, owner: str, *, environment: str = ENVIRONMENT, guard: str = GUARD
+) -> tuple[Assignment, str]:
+    """Return an eligible owner's assignment as the store has it, and its id."""
+    rollout = context.environments.rollout(environment, guard)
+    assert rollout is not None
+    pseudonym = pseudonym_in(context, owner, environment=environment)
+    cohort, mode, wave = Cohort.EVERYONE, rollout.phase, rollout.wave
+    if rollout.phase.rank > Mode.SHADOW.rank:
+        held = context.environments.wave(environment, guard, rollout.wave)
+        assert held is not None
+        roster = context.environments.roster(environment, guard, held)
+        assert roster is not None
+        if pseudonym in roster.pseudonyms:
+            is_treated = roster.pseudonyms.index(pseudonym) < held.treated
+            cohort = (TREATED if is_treated else REFERENCE)[rollout.phase]
+        else:
+            cohort, wave = Cohort.OUTSIDE, 0
+        is_raised = cohort is TREATED[rollout.phase]
+        mode = rollout.phase if is_raised else list(Mode)[rollout.phase.rank - 1]
+    found = Assignment(guard, pseudonym, wave, cohort, mode, rollout.generation)
+    return found, issued(context, found, environment=environment)
+
+
+def gzipped(body: bytes) -> bytes:
+    """Return a body compressed, the same for the same body."""
+    return gzip.compress(body, mtime=0)

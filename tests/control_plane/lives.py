@@ -1,0 +1,199 @@
+"""An environment whose days pass when a test says so: prompts, heartbeats, seals, jobs."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
+
+from redis import Redis
+
+from control_plane.clock import to_ns
+from control_plane.commands.environments import (
+    create_environment,
+    create_rollout,
+    state_owner_facts,
+)
+from control_plane.commands.evaluations import request_evaluation
+from control_plane.commands.promotions import PromotionRequest, request_promotion
+from control_plane.context import Context
+from control_plane.jobs.sealing import seal_due_days
+from control_plane.jobs.worker import Worker
+from control_plane.state import Evaluation, EvaluationStatus, Promotion
+from control_plane.stores.jobs import Job, JobKind
+from reducer.rollout.days import day_start
+from reducer.rollout.ladder import Rollout, Wave, gate_for
+from reducer.vocabulary import Mode, Verdict
+from tests.control_plane.hosts import Calendar, Host, Prompt, assigned
+from tests.control_plane.worlds import (
+    ENVIRONMENT,
+    GUARD,
+    KNOWN,
+    OPERATOR,
+    VERSION,
+    WHY,
+    context_over,
+)
+
+BEGAN = datetime(2026, 11, 1, 23, 50, tzinfo=UTC)
+OWNERS = 40
+BEAT_S = 240
+HOLDER = "worker of the test"
+
+Change = Callable[[Prompt], Prompt | None]
+
+
+def as_it_is(prompt: Prompt) -> Prompt:
+    return prompt
+
+
+@dataclass
+class Life:
+    """One environment, in shadow at first, with its owners, its host and its calendar."""
+
+    context: Context
+    calendar: Calendar
+    host: Host
+    environment: str
+    owners: tuple[str, ...]
+
+    @classmethod
+    def begin(
+        cls,
+        store: Redis,
+        *,
+        environment: str = ENVIRONMENT,
+        owners: int = OWNERS,
+        calendar: Calendar | None = None,
+    ) -> "Life":
+        calendar = calendar or Calendar(BEGAN)
+        context = context_over(store, clock=calendar.clock)
+        names = tuple(f"{environment}-owner-{number}" for number in range(owners))
+        create_environment(context, environment, requires=None, actor=OPERATOR, reason=WHY)
+        create_rollout(
+            context, environment, GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+        )
+        state_owner_facts(
+            context, environment, dict.fromkeys(names, KNOWN), actor=OPERATOR, reason=WHY
+        )
+        return cls(context, calendar, Host(context, environment=environment), environment, names)
+
+    @property
+    def rollout(self) -> Rollout:
+        found = self.context.environments.rollout(self.environment, GUARD)
+        assert found is not None
+        return found
+
+    @property
+    def wave(self) -> Wave:
+        found = self.context.environments.wave(self.environment, GUARD, self.rollout.wave)
+        assert found is not None
+        return found
+
+    @property
+    def today(self) -> date:
+        return self.calendar.now.date()
+
+    def prompts(self, day: date, *, per_owner: int = 2) -> Iterable[Prompt]:
+        """Yield the prompts of a day, spread over its hours; one in ten fails."""
+        for at, owner in enumerate(self.owners):
+            assignment, assignment_id = assigned(self.context, owner, environment=self.environment)
+            for number in range(per_owner):
+                second = (at * per_owner + number) * 86_000 // (len(self.owners) * per_owner)
+                yield Prompt(
+                    f"{owner}/{day}/{number}",
+                    (assignment_id,),
+                    day_start(day) + timedelta(seconds=second),
+                    outcome="failed" if (at + number + day.day) % 10 == 0 else "completed",
+                    mode=assignment.mode,
+                )
+
+    def live(self, days: int = 1, *, per_owner: int = 2, change: Change = as_it_is) -> None:
+        """Let whole days pass, from the next midnight on; each is sealed at 03:00 of the next."""
+        for _ in range(days):
+            day = self.today + timedelta(days=1 if self.calendar.now.hour >= 12 else 0)
+            changed = (change(prompt) for prompt in self.prompts(day, per_owner=per_owner))
+            told = [prompt for prompt in changed if prompt is not None]
+            self.beat(day)
+            self.calendar.now = day_start(day) + timedelta(hours=24, minutes=30)
+            if told:
+                assert self.host.tell(*told).body == b""
+            self.calendar.now = day_start(day) + timedelta(hours=27)
+            seal_due_days(self.context, self.environment)
+
+    def beat(self, day: date, *, but: tuple[int, int] = (0, 0)) -> None:
+        """Let intake beat on a day, but for the seconds of an outage."""
+        start = to_ns(day_start(day)) // 1_000_000_000
+        for second in range(0, 86_400, BEAT_S):
+            if not but[0] <= second < but[1]:
+                self.context.jobs.beat(self.environment, start + second)
+
+    def work(self) -> None:
+        """Let a worker do all that is due."""
+        worker = Worker(self.context, holder=HOLDER)
+        while worker.run_once():
+            pass
+        self.context.jobs.release(self.environment)
+
+    def evaluate(self) -> Evaluation:
+        """Ask for the phase's gate and return the worker's result."""
+        gate = gate_for(self.rollout.phase)
+        assert gate is not None
+        asked = request_evaluation(self.context, self.environment, GUARD, gate=gate, actor=OPERATOR)
+        self.work()
+        return self.evaluation(asked.id)
+
+    def evaluation(self, number: int) -> Evaluation:
+        found = self.context.gates.evaluation(self.environment, GUARD, number)
+        assert found is not None
+        return found
+
+    def within(self, **changed: object) -> Evaluation:
+        """Store an evaluation that says `within`, as the worker would have."""
+        rollout = self.rollout
+        gate = gate_for(rollout.phase)
+        assert gate is not None
+        number = self.context.gates.next_evaluation(self.environment, GUARD)
+        done = Evaluation(
+            id=number,
+            guard=GUARD,
+            gate=gate,
+            requested_at=self.calendar.now,
+            actor=OPERATOR,
+            status=EvaluationStatus.DONE,
+            evaluated_at=self.calendar.now,
+            generation=rollout.generation,
+            wave=rollout.wave,
+            verdict=Verdict.WITHIN.value,
+            sentence="Within.",
+            digest=sha256(b"{}").hexdigest(),
+            result="{}",
+        )
+        done = replace(done, **changed)  # type: ignore[arg-type]  # fields of an Evaluation
+        fence = self.context.jobs.lease(self.environment, HOLDER)
+        assert self.context.gates.finish_evaluation(self.environment, done, fence=fence)
+        self.context.jobs.release(self.environment)
+        return done
+
+    def ask_promotion(
+        self, evaluation: Evaluation, to: Mode, *, share_bps: int | None = None
+    ) -> Promotion:
+        assert evaluation.digest is not None
+        request = PromotionRequest(evaluation.id, evaluation.digest, to, share_bps)
+        return request_promotion(
+            self.context, self.environment, GUARD, request=request, actor=OPERATOR, reason=WHY
+        )
+
+    def promote(self, to: Mode, *, share_bps: int | None = None) -> Promotion:
+        """Take a step on a stored evaluation; return what became of it."""
+        asked = self.ask_promotion(self.within(), to, share_bps=share_bps)
+        self.work()
+        return self.promotion(asked.id)
+
+    def promotion(self, number: int) -> Promotion:
+        found = self.context.gates.promotion(self.environment, GUARD, number)
+        assert found is not None
+        return found
+
+    def queue(self, evaluation: Evaluation) -> None:
+        """Queue an evaluation's job again, as a call repeated after a lost answer would."""
+        self.context.jobs.put(self.environment, Job(JobKind.EVALUATE, GUARD, evaluation.id))
