@@ -31,11 +31,15 @@ SYSTEM = Actor("guardwave", ActorKind.SYSTEM)
 
 @dataclass(frozen=True, slots=True)
 class Latch:
-    """Holds an environment in shadow after an automatic rollback until a person acknowledges."""
+    """Holds an environment in shadow after an automatic rollback until a person acknowledges.
+
+    The violations since, from `first_violation` to `newest_violation`, are the open ones.
+    """
 
     rollback: int
     reason: str
     at: datetime
+    first_violation: int
     newest_violation: int
 
 

@@ -18,7 +18,7 @@ from control_plane.stores.embedded import EmbeddedServer
 
 TICK_S = 0.2
 READY_WITHIN_S = 60.0
-STOP_WITHIN_S = 8.0
+STOP_WITHIN_S = 6.0
 _TOO_SOON_S = 2.0
 _MOST_EARLY_ENDS = 5
 
@@ -61,13 +61,17 @@ class Child:
             )
         self.start()
 
-    def stop(self, *, within: float) -> None:
-        """Ask the process to end, and end it when it does not."""
-        if self.process is None or self.process.poll() is not None:
+    def ask_to_end(self) -> None:
+        """Ask the process to end."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
+    def end(self, *, within: float) -> None:
+        """Wait for the process to end, and end it when it does not."""
+        if self.process is None:
             return
-        self.process.terminate()
         try:
-            self.process.wait(within)
+            self.process.wait(max(0.0, within))
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -134,9 +138,12 @@ class Supervisor:
             self.tick()
 
     def stop(self) -> None:
-        """Stop the children, last started first, then the store."""
-        for child in reversed(self.children):
-            child.stop(within=STOP_WITHIN_S)
+        """Stop the children, all at once, then the store."""
+        deadline = time.monotonic() + STOP_WITHIN_S
+        for child in self.children:
+            child.ask_to_end()
+        for child in self.children:
+            child.end(within=deadline - time.monotonic())
         if self.store is not None:
             self.store.stop()
 

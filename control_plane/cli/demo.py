@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib import resources
 
 import click
@@ -37,7 +37,6 @@ from control_plane.supervisor import (
 # A day passes in this many real seconds: seven of them, sealed, in about a minute.
 REAL_SECONDS_A_DAY = 8
 SPEED = DAY_S / REAL_SECONDS_A_DAY
-_BEFORE_MIDNIGHT = timedelta(minutes=10)
 _ENVIRONMENTS = (bootstrap.INTERNAL, bootstrap.PUBLIC)
 _LOOK_EVERY_S = 1.0
 
@@ -106,12 +105,13 @@ def _begin(settings: Settings) -> tuple[Context, str]:
         files.DemoFile(url_of(settings), tokens.ingest, tokens.runtime, tokens.operator),
     )
     live = open_context(settings, client)
+    live.environments.store_id()
     return live, sign_in_link(live, settings, name="demo viewer")
 
 
 def _mark(live_at: datetime) -> DemoMark:
     """Return the clock that now stands just before `live_at`."""
-    return DemoMark(time.time_ns(), to_ns(live_at - _BEFORE_MIDNIGHT), SPEED)
+    return DemoMark(time.time_ns(), to_ns(live_at - bootstrap.BEFORE_LIVE), SPEED)
 
 
 def _say(text: str) -> None:
@@ -203,7 +203,7 @@ def fleet_command() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     hosts, simulations = [], []
-    live_day = (from_ns(clock.moment_origin_ns) + _BEFORE_MIDNIGHT).date()
+    live_day = (from_ns(clock.moment_origin_ns) + bootstrap.BEFORE_LIVE).date()
     for fleet in bootstrap.fleets(live_day):
         name = fleet.environment
         host = Host(running.url, name, running.ingest[name])

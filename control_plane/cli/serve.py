@@ -52,6 +52,8 @@ def _prepare(settings: Settings) -> str | None:
                 "`guardwave demo`, or set GUARDWAVE_DATA to another directory"
             )
         context = open_context(settings, client)
+        # Web workers tell a store that was served before from one that was emptied by this.
+        context.environments.store_id()
         if any(not token.is_revoked for token in context.credentials.tokens()):
             return None
         if not is_loopback(settings.host):

@@ -92,7 +92,7 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
             return Unchanged(None)
         violations = _numbered(context, before, list(fresh.values()))
         newest = violations[-1]
-        reason = f"invariant {newest.invariant} violated under guard {newest.guard}"
+        reason = f"Invariant {newest.invariant} was violated under guard {newest.guard}."
         lowered = _lowered(context, before, None)
         record = _record(context, before, lowered, actor=SYSTEM, reason=reason)
         record = replace(record, violation=newest.id)
@@ -101,6 +101,7 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
             rollback=record.id if held is None else held.rollback,
             reason=reason if held is None else held.reason,
             at=record.at if held is None else held.at,
+            first_violation=violations[0].id if held is None else held.first_violation,
             newest_violation=newest.id,
         )
         adds_rollback = bool(lowered) or held is None

@@ -38,6 +38,8 @@ _HISTORY_PROMPTS_A_DAY = 2.0
 _ACTOR = Actor("demo bootstrap", ActorKind.BOOTSTRAP)
 _HOLDER = "demo bootstrap"
 _WHY = "the demo begins with this history"
+# The live week begins some real seconds after the clock starts: the fleet needs them to come up.
+BEFORE_LIVE = timedelta(hours=18)
 _SHADOW_DAYS = 16
 _WARN_DAYS = 9
 _PUBLIC_DAYS = 8
@@ -69,8 +71,8 @@ def live_midnight(today: datetime) -> datetime:
 def fleets(live_day: date) -> tuple[Fleet, Fleet]:
     """Return the fleets of internal and public-cloud for a demo that goes live on this day."""
     return (
-        Fleet(INTERNAL, size=1200, prompts_a_day=6.0, live_day=live_day),
-        Fleet(PUBLIC, size=400, prompts_a_day=6.0, live_day=live_day),
+        Fleet(INTERNAL, size=1200, prompts_a_day=5.0, live_day=live_day),
+        Fleet(PUBLIC, size=400, prompts_a_day=2.0, live_day=live_day),
     )
 
 
@@ -88,7 +90,7 @@ def build(context: Context, live_at: datetime, *, say: Callable[[str], None]) ->
     begins = live_at - timedelta(days=_PUBLIC_DAYS)
     history = _open(context, public, begins - timedelta(minutes=5), tokens)
     say("importing a week of shadow for public-cloud")
-    _import(history, begins, days=_PUBLIC_DAYS)
+    _import(history, begins, days=_PUBLIC_DAYS - 1)
     return tokens
 
 
@@ -124,9 +126,9 @@ def _internal(
     _promote(context, Gate.SHADOW, Mode.WARN, at=warned_at)
     history.import_day(warned_at.date(), opened_at=warned_at)
     say("importing a week of warn for internal")
-    _import(history, live_at - timedelta(days=_WARN_DAYS - 1), days=_WARN_DAYS - 1)
+    _import(history, live_at - timedelta(days=_WARN_DAYS - 1), days=_WARN_DAYS - 2)
     say("evaluating the warn gate, promoting 5 % of internal to enforce")
-    _promote(context, Gate.WARN, Mode.ENFORCE, at=live_at - timedelta(minutes=10))
+    _promote(context, Gate.WARN, Mode.ENFORCE, at=live_at - BEFORE_LIVE - timedelta(minutes=1))
 
 
 def _open(context: Context, fleet: Fleet, at: datetime, tokens: DemoTokens) -> HistoryImport:

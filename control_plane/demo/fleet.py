@@ -29,6 +29,8 @@ RESOLVE_PASS_S = 5.0
 _EXPORT_DELAY_MS = 500
 _METRICS_EVERY_MS = 2000
 _QUEUE = 20_000
+_BATCH = 1000
+_FLUSH_MS = 1000
 
 _log = logging.getLogger("guardwave.fleet")
 
@@ -49,10 +51,13 @@ class Host:
         exporter = OTLPLogExporter(
             endpoint=f"{url}/v1/logs", headers=headers, compression=Compression.Gzip
         )
-        self._logs = LoggerProvider(resource=resource)
+        self._logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
         self._logs.add_log_record_processor(
             BatchLogRecordProcessor(
-                exporter, max_queue_size=_QUEUE, schedule_delay_millis=_EXPORT_DELAY_MS
+                exporter,
+                max_queue_size=_QUEUE,
+                max_export_batch_size=_BATCH,
+                schedule_delay_millis=_EXPORT_DELAY_MS,
             )
         )
         self._logger = self._logs.get_logger("agent.guard", "1")
@@ -64,7 +69,9 @@ class Host:
             ),
             export_interval_millis=_METRICS_EVERY_MS,
         )
-        self._metrics = MeterProvider(resource=resource, metric_readers=[reader])
+        self._metrics = MeterProvider(
+            resource=resource, metric_readers=[reader], shutdown_on_exit=False
+        )
         meter = self._metrics.get_meter("agent.guard", "1")
         self._prompts = meter.create_counter("agent.guard.prompts", "{prompt}")
         self._transitions = meter.create_counter("agent.guard.transitions", "{transition}")
@@ -88,9 +95,8 @@ class Host:
             self._transitions.add(1, {**labels, "agent.guard.decision": decided})
 
     def flush(self) -> None:
-        """Send what is queued, and end."""
-        self._logs.shutdown()
-        self._metrics.shutdown()
+        """Send what is queued, for a second at most: by now the server may be gone."""
+        self._logs.force_flush(_FLUSH_MS)
 
 
 @dataclass(order=True, slots=True)

@@ -20,7 +20,7 @@ SEED = "guardwave demo"
 # (or by themselves), the others go on failing until somebody stops them.
 _LOOP_SHARE = 1 / 16
 _RECOVERS = 0.5
-_FINISHES_ANYWAY = 0.25
+_FINISHES_ANYWAY = 0.35
 _CANCELLED_SHARE = 0.004
 _DISRUPTED_SHARE = 0.002
 

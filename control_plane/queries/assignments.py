@@ -1,52 +1,44 @@
 """Which mode an owner has now, and why: answered from memory, without the store."""
 
 import logging
-import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from urllib.parse import parse_qsl
 
 import orjson
 
 from control_plane.access import Identity, may
 from control_plane.data_plane import DataPlane
-from control_plane.errors import Forbidden, InvalidField, NotFound, NotSignedIn
+from control_plane.errors import Forbidden, NotFound, NotSignedIn
+from control_plane.queries.assignment_questions import (
+    AssignmentRequest,
+    check_owner_in_path,
+    day_of,
+    parameters,
+)
 from control_plane.queries.assignment_views import (
     AssignmentView,
     ReasonView,
     sentence_of,
     unexplained,
 )
-from control_plane.snapshot import EnvironmentSnapshot, RolloutSnapshot
+from control_plane.snapshot import (
+    AnswerKey,
+    EnvironmentSnapshot,
+    KeptAnswer,
+    RolloutSnapshot,
+)
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.assignment import Assignment, issue
-from reducer.rollout.eligibility import SENTENCES, Question, lowered_mode
+from reducer.rollout.eligibility import SENTENCES, OwnerFacts, Question, lowered_mode
 from reducer.rollout.pseudonym import pseudonym_of
-from reducer.vocabulary import Mode, Reason, Role, Route
+from reducer.vocabulary import Mode, Reason, Role
 
-VERSION = "service.version"
-ROUTE = "route"
-OWNER_PATTERN = "[A-Za-z0-9._~:@-]{1,256}"
-
-_OWNER = re.compile(OWNER_PATTERN)
 _REASONS: Mapping[Reason, ReasonView] = {
     reason: ReasonView(reason, sentence) for reason, sentence in SENTENCES.items()
 }
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class AssignmentRequest:
-    """One question as it came: path parts, raw query, and the two headers that matter."""
-
-    environment: str
-    guard: str
-    owner: str
-    query: str = ""
-    authorization: str | None = None
-    if_none_match: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +61,10 @@ def answer_assignment(plane: DataPlane, asked: AssignmentRequest) -> AssignmentA
     """
     plane.refresher.ensure_running()
     check_caller(plane, asked.authorization, asked.environment)
-    version, route = _parameters(asked.query)
-    if _OWNER.fullmatch(asked.owner) is None:
-        raise InvalidField(
-            "an owner id in a path has 1 to 256 of A-Z a-z 0-9 . _ ~ : @ -; this one has others",
-            pointer="/owner",
-        )
-    body = orjson.dumps(_view(plane, asked, version, route))
-    etag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
-    return AssignmentAnswer(body, etag, is_unchanged=etag in (asked.if_none_match or ""))
+    check_owner_in_path(asked.owner)
+    answer = _answer(plane, asked)
+    is_unchanged = answer.etag in (asked.if_none_match or "")
+    return AssignmentAnswer(answer.body, answer.etag, is_unchanged)
 
 
 def check_caller(plane: DataPlane, authorization: str | None, environment: str) -> Identity:
@@ -99,37 +86,38 @@ def check_caller(plane: DataPlane, authorization: str | None, environment: str) 
     return found
 
 
-def _parameters(query: str) -> tuple[str | None, Route | None]:
-    """Return version and route. An unknown route is None: it gets no more than shadow."""
-    found: dict[str, str] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True, errors="replace"):
-        if name not in {VERSION, ROUTE} or name in found:
-            wrong = "is given twice" if name in found else "is not known here"
-            raise InvalidField(
-                f"the query parameter {name[:64]!r} {wrong}; {VERSION} and {ROUTE} are, once each",
-                pointer=f"/{name[:64]}",
-            )
-        found[name] = text
-    word = found.get(ROUTE, Route.INTERACTIVE_FOREGROUND)
-    return found.get(VERSION) or None, Route.parse(word)
-
-
-def _view(
-    plane: DataPlane, asked: AssignmentRequest, version: str | None, route: Route | None
-) -> AssignmentView:
+def _answer(plane: DataPlane, asked: AssignmentRequest) -> KeptAnswer:
     snapshot = plane.refresher.snapshot
     trouble = snapshot.trouble_with(asked.environment, plane.refresher.now())
+    version, route = parameters(asked.query)
     held = snapshot.environments.get(asked.environment)
     rollout = None if held is None else held.rollouts.get(asked.guard)
     if held is None or rollout is None:
-        return _unknown(asked, held, trouble)
-    question = Question(version, route, plane.clock.now().date())
+        return _encoded(_unknown(asked, held, trouble))
+    today = day_of(plane.clock.now_ns())
     try:
-        return _decided(held, rollout, question, owner=asked.owner, trouble=trouble)
+        pseudonym = pseudonym_of(held.pseudonym_key, asked.owner)
+        facts = held.owners.facts_of(pseudonym)
+        key = AnswerKey(asked.guard, pseudonym, version, route, today)
+        kept = held.answers.get(key)
+        if kept is not None and kept.facts is facts and trouble is None:
+            return kept
+        question = Question(version, route, today)
+        view = _decided(held, rollout, question, pseudonym=pseudonym, trouble=trouble)
+        answer = _encoded(view, facts)
     except Exception as error:  # noqa: BLE001  # a prompt is about to start: shadow, not a 500
         frames = "".join(traceback.format_tb(error.__traceback__))
         _log.error("an assignment failed: %s\n%s", type(error).__name__, frames)
-        return unexplained(asked.environment, asked.guard, (), "the server failed to decide")
+        failed = "the server failed to decide"
+        return _encoded(unexplained(asked.environment, asked.guard, (), failed))
+    if trouble is None:
+        held.keep(key, answer)
+    return answer
+
+
+def _encoded(view: AssignmentView, facts: OwnerFacts | None = None) -> KeptAnswer:
+    body = orjson.dumps(view)
+    return KeptAnswer(facts, body, f'"{blake2b(body, digest_size=12).hexdigest()}"')
 
 
 def _unknown(
@@ -155,10 +143,9 @@ def _decided(
     rollout: RolloutSnapshot,
     question: Question,
     *,
-    owner: str,
+    pseudonym: str,
     trouble: str | None,
 ) -> AssignmentView:
-    pseudonym = pseudonym_of(held.pseudonym_key, owner)
     place = rollout.place_of(pseudonym)
     allotted = allot(
         rollout.rollout,

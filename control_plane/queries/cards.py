@@ -40,7 +40,6 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
     newest = context.gates.newest_done(environment.name, rollout.guard)
     summary = None if newest is None else gate_summary(newest)
     is_enforced = rollout.phase is Mode.ENFORCE
-    violations = environment.latch.newest_violation if environment.latch else 0
     return GuardCard(
         environment=environment.name,
         guard=rollout.guard,
@@ -51,7 +50,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
         version_pin=rollout.version_pin,
         wave=progress,
         telemetry=telemetry(context, environment.name),
-        open_violations=0 if environment.latch is None else _open(context, environment, violations),
+        open_violations=_open_violations(environment),
         latch=latch_view(environment),
         gate=summary,
         next_step=next_step(environment, rollout, newest=newest, progress=progress),
@@ -124,12 +123,10 @@ def latch_view(environment: Environment) -> LatchView | None:
     return None if held is None else LatchView(held.reason, held.at, held.newest_violation)
 
 
-def _open(context: Context, environment: Environment, newest: int) -> int:
+def _open_violations(environment: Environment) -> int:
     """Count the violations that the latch waits for somebody to look at."""
-    assert environment.latch is not None  # the caller checked
-    since = environment.latch.at
-    found = context.incidents.violations(environment.name)
-    return sum(1 for each in found if each.at >= since and each.id <= newest)
+    held = environment.latch
+    return 0 if held is None else held.newest_violation - held.first_violation + 1
 
 
 def gate_summary(evaluation: Evaluation) -> GateSummary:
