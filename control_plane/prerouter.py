@@ -5,8 +5,8 @@ assignment included, goes on to Flask, whose routes call the same functions: so 
 form, and nothing depends on which of the two doors was taken.
 """
 
+import os
 import re
-import uuid
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -89,4 +89,4 @@ class PreRouter:
 
 def _request_id(environ: "WSGIEnvironment") -> str:
     given = environ.get("HTTP_X_REQUEST_ID", "")
-    return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+    return given if _REQUEST_ID.fullmatch(given) else os.urandom(8).hex()
