@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -40,9 +41,6 @@ from tests.control_plane.worlds import (  # noqa: E402
     world_in,
 )
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
 CONNECTIONS = 4
 WARM_UP_S = 1.0
 MEASURED_S = 4.0
@@ -51,7 +49,7 @@ OWNERS = 1000
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def bare(_environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+def bare(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer two bytes."""
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
     return [b"ok"]

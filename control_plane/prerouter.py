@@ -9,16 +9,13 @@ import os
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from control_plane.data_plane import DataPlane
 from control_plane.errors import GuardwaveError
 from control_plane.http.assignments import assignment_request, headers_of, status_of
 from control_plane.otlp_door import OtlpDoor, request_of, signal_of
 from control_plane.queries.assignments import answer_assignment
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 _ASSIGNMENT = re.compile(
     r"/api/v1/environments/([^/]+)/guards/([^/]+)/assignments/([^/]+)", re.ASCII
@@ -31,16 +28,14 @@ class PreRouter:
     """The WSGI application of a web worker."""
 
     def __init__(
-        self, app: "WSGIApplication", plane: DataPlane, otlp: OtlpDoor, *, otlp_prefix: str = ""
+        self, app: WSGIApplication, plane: DataPlane, otlp: OtlpDoor, *, otlp_prefix: str = ""
     ) -> None:
         self._app = app
         self._plane = plane
         self._otlp = otlp
         self._otlp_prefix = otlp_prefix
 
-    def __call__(
-        self, environ: "WSGIEnvironment", start_response: "StartResponse"
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         path = environ["PATH_INFO"]
         method = environ["REQUEST_METHOD"]
@@ -59,7 +54,7 @@ class PreRouter:
         self._plane.refresher.ensure_running()
 
     def _assignment(
-        self, path: re.Match[str], environ: "WSGIEnvironment", start_response: "StartResponse"
+        self, path: re.Match[str], environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         environment, guard, owner = path.groups()
         try:
@@ -73,7 +68,7 @@ class PreRouter:
         return [] if answer.is_unchanged else [answer.body]
 
     def _receive(
-        self, signal: str, environ: "WSGIEnvironment", start_response: "StartResponse"
+        self, signal: str, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         self._plane.refresher.ensure_running()
         answer = self._otlp(request_of(environ, signal))
@@ -87,6 +82,6 @@ class PreRouter:
         return [answer.body]
 
 
-def _request_id(environ: "WSGIEnvironment") -> str:
+def _request_id(environ: WSGIEnvironment) -> str:
     given = environ.get("HTTP_X_REQUEST_ID", "")
     return given if _REQUEST_ID.fullmatch(given) else os.urandom(8).hex()

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from control_plane.app import create_app
 from control_plane.data_plane import EXTENSION, over
@@ -14,14 +14,11 @@ from control_plane.prerouter import PreRouter
 from control_plane.settings import Settings
 from control_plane.startup import open_context, open_store
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
 _building = threading.Lock()
 _built: PreRouter | None = None
 
 
-def app(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer one request; importing this module neither needs nor opens a store."""
     return (_built or worker())(environ, start_response)
 
