@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from control_plane.access import create_token, revoke_token
 from control_plane.context import Context
@@ -55,7 +55,9 @@ def list_tokens() -> None:
     """List all tokens, without their secrets."""
     with store_context() as context:
         found = context.credentials.tokens()
-    table = Table("id", "name", "role", "environment", "trusted", "created", "state")
+    # An id that is cut off could not be revoked.
+    whole = Column("id", no_wrap=True, min_width=12)
+    table = Table(whole, "name", "role", "environment", "trusted", "created", "state", box=None)
     for each in found:
         table.add_row(
             each.id,
