@@ -3,9 +3,9 @@
 from flask import Response
 from pydantic import Field
 
-from control_plane.errors import InvalidField
+from control_plane.errors import RuleViolated
 from control_plane.http import answers, requests
-from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.answers import Answer, Page, problems, respond
 from control_plane.http.bodies import AuditQuery
 from control_plane.http.resources import resource
 from control_plane.queries.audit import AuditLine, audit_lines
@@ -37,15 +37,15 @@ class AuditEvent(Answer):
     hash: str
 
 
-@blueprint.get("/audit-events", responses={200: Page[AuditEvent]})
+@blueprint.get("/audit-events", responses={200: Page[AuditEvent], **problems(422)})
 def list_audit_events(query: AuditQuery) -> Response:
     """List the audit entries of one environment, oldest first; `next` goes on where this ends."""
     environment = query.environment or requests.identity().environment
     requests.require(Role.VIEWER, environment)
     if environment is None:
-        raise InvalidField(
-            "environment is missing; each environment has an audit chain of its own, name one",
-            pointer="/environment",
+        raise RuleViolated(
+            "environment is missing; each environment has an audit chain of its own, and this "
+            "token reads all of them: name one"
         )
     lines, following = audit_lines(
         requests.context(), environment, after=query.after, limit=query.limit

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from reducer.rollout.draw import BPS
 from reducer.rollout.eligibility import Ownership
@@ -13,10 +14,10 @@ from reducer.vocabulary import Gate, Mode, Role
 LARGEST = 2**53 - 1
 MAX_OWNERS_AT_ONCE = 1000
 
-# What str.isprintable says, as a pattern; a version neither begins nor ends with a blank.
-_VISIBLE = r"[^\p{C}\p{Z}]"
-_VERSION = rf"^{_VISIBLE}(({_VISIBLE}| )*{_VISIBLE})?$"
-_NO_CONTROLS = r"^([\t\n\r]|[^\p{Cc}])*$"
+# Patterns are kept to what every dialect of regular expressions reads the same.
+_NO_CONTROLS = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$"
+_VERSION = r"^[!-~]([ -~]*[!-~])?$"
+_KEY = r'^"?[!#-~]{1,255}"?$'
 
 
 def _whole(value: object) -> object:
@@ -24,12 +25,17 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-WholeNumber = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
-EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,48}$")]
-GuardName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,48}$")]
-Number = Annotated[int, Field(ge=1, le=LARGEST)]
-StrictNumber = Annotated[WholeNumber, Field(ge=1, le=LARGEST)]
-ShareBps = Annotated[WholeNumber, Field(ge=1, le=BPS, description="Basis points: 500 is 5 %.")]
+# Bounds come before this: behind it they would be checked and not documented.
+Whole = BeforeValidator(_whole)
+# None stands for a parameter that was left out; "null" cannot be sent in its place.
+Absent = SkipJsonSchema[None]
+EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,48}$", examples=["internal"])]
+GuardName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,48}$", examples=["identical_call"])]
+Number = Annotated[int, Field(ge=1, le=LARGEST, examples=[1])]
+StrictNumber = Annotated[int, Field(strict=True, ge=1, le=LARGEST), Whole]
+ShareBps = Annotated[
+    int, Field(strict=True, ge=1, le=BPS, description="Basis points: 500 is 5 %."), Whole
+]
 Flag = Annotated[bool, Field(strict=True)]
 Why = Annotated[
     str,
@@ -38,7 +44,7 @@ Why = Annotated[
 Version = Annotated[str, Field(max_length=64, pattern=_VERSION)]
 VersionPin = Annotated[tuple[Version, ...], Field(min_length=1, max_length=16)]
 Looks = Annotated[
-    tuple[Annotated[WholeNumber, Field(ge=1, le=90)], ...],
+    tuple[Annotated[int, Field(strict=True, ge=1, le=90), Whole], ...],
     Field(min_length=1, max_length=8, description="Rising numbers of complete days."),
 ]
 Digest = Annotated[str, Field(min_length=1, max_length=128)]
@@ -77,7 +83,7 @@ class RolloutPath(EnvironmentPath):
 class CohortPath(RolloutPath):
     """A cohort's place."""
 
-    cohort: Annotated[str, Field(pattern=r"^[a-z_]{1,32}$")]
+    cohort: Annotated[str, Field(pattern=r"^[a-z_]{1,32}$", examples=["everyone"])]
 
 
 class NumberedPath(RolloutPath):
@@ -101,22 +107,22 @@ class WriteQuery(Parameters):
 class PageQuery(Parameters):
     """Which part of a collection; `cursor` comes from the `next` of the part before."""
 
-    cursor: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")] | None = None
+    cursor: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")] | Absent = None
     limit: int = Field(50, ge=1, le=200)
 
 
 class NumberedPageQuery(Parameters):
     """Which part of a numbered collection, newest first; `cursor` as above."""
 
-    cursor: Number | None = None
+    cursor: Number | Absent = None
     limit: int = Field(50, ge=1, le=200)
 
 
 class AuditQuery(Parameters):
     """Which audit entries. `environment` may be left out with a token that has only one."""
 
-    environment: EnvironmentName | None = None
-    after: Annotated[str, Field(pattern=r"^[0-9]{1,15}-[0-9]{1,15}$")] | None = None
+    environment: EnvironmentName | Absent = None
+    after: Annotated[str, Field(pattern=r"^[0-9]{1,15}-[0-9]{1,15}$")] | Absent = None
     limit: int = Field(50, ge=1, le=200)
 
 
@@ -125,7 +131,7 @@ class IfMatch(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    if_match: str | None = Field(
+    if_match: str | Absent = Field(
         None, alias="If-Match", description="The strong ETag on which the caller decides."
     )
 
@@ -133,7 +139,9 @@ class IfMatch(BaseModel):
 class MaybeKeyed(IfMatch):
     """The headers of a POST that may be repeated with a key."""
 
-    idempotency_key: str | None = Field(None, alias="Idempotency-Key")
+    idempotency_key: Annotated[str, Field(pattern=_KEY)] | Absent = Field(
+        None, alias="Idempotency-Key"
+    )
 
 
 class Keyed(IfMatch):
@@ -141,6 +149,7 @@ class Keyed(IfMatch):
 
     idempotency_key: str = Field(
         alias="Idempotency-Key",
+        pattern=_KEY,
         description="New for each change, such as a UUID; the same when a request is repeated.",
     )
 
@@ -235,7 +244,7 @@ class NewRollback(Body):
 class NewAcknowledgement(Body):
     """Releases the latch; `last_violation` is the newest violation that was seen."""
 
-    last_violation: Annotated[WholeNumber, Field(ge=0, le=LARGEST)]
+    last_violation: Annotated[int, Field(strict=True, ge=0, le=LARGEST), Whole]
     reason: Why
 
 

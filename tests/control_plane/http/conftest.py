@@ -1,12 +1,15 @@
 """The whole app over a real store, and clients that speak as tokens of each role."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
 from redis import Redis
+from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from control_plane import context as contexts
@@ -15,6 +18,7 @@ from control_plane.app import create_app
 from control_plane.clock import Clock, to_ns
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.context import Context
+from control_plane.data_plane import EXTENSION
 from control_plane.policy import load
 from control_plane.state import Actor, ActorKind, Evaluation, EvaluationStatus
 from reducer.rollout.ladder import gate_for
@@ -51,10 +55,11 @@ class Api:
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         if self.token is not None:
             named.setdefault("Authorization", f"Bearer {self.token}")
-        further = {} if body is None else {"json": body}
-        return self.app.test_client().open(
-            path, method=method, headers={**self.headers, **named}, **further
-        )
+        sent = {**self.headers, **named}
+        client = self.app.test_client()
+        if body is None:
+            return client.open(path, method=method, headers=sent)
+        return client.open(path, method=method, headers=sent, json=body)
 
     def get(self, path: str, **headers: str) -> TestResponse:
         return self.ask("GET", path, **headers)
@@ -78,8 +83,22 @@ def context(store: Redis, wall: Wall) -> Context:
 
 
 @pytest.fixture
-def app(context: Context) -> Flask:
-    return create_app(context, secure_cookies=False)
+def app(context: Context) -> Iterator[Flask]:
+    app = create_app(context, secure_cookies=False)
+    yield app
+    app.extensions[EXTENSION].refresher.stop()
+
+
+@pytest.fixture
+def address(app: Flask) -> Iterator[str]:
+    """The address of the app behind real HTTP."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    serving.join()
+    server.server_close()
 
 
 @pytest.fixture
@@ -147,11 +166,11 @@ def passed_gate(context: Context, rollout: str) -> Callable[..., Evaluation]:
     return evaluate
 
 
-def assert_problem(response: TestResponse, status: int, code: str) -> dict[str, object]:
+def assert_problem(response: TestResponse, status: int, code: str) -> dict[str, Any]:
     """Check that the answer is this problem in every part that all problems have."""
     assert response.status_code == status, response.text
     assert response.mimetype == "application/problem+json"
-    document = response.get_json()
+    document: dict[str, Any] = response.get_json()
     assert document["type"] == f"/problems/{code}"
     assert document["status"] == status
     assert document["title"]

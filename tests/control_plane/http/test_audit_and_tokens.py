@@ -46,7 +46,7 @@ def test_an_entrys_hash_can_be_computed_from_what_is_answered(operator, rollout)
 
 
 def test_an_admin_names_the_environment_whose_audit_it_reads(admin, rollout):
-    assert_problem(admin.get(AUDIT), 400, "invalid-field")
+    assert_problem(admin.get(AUDIT), 422, "rule-violated")
     assert admin.get(f"{AUDIT}?environment=internal").status_code == 200
     assert_problem(admin.get(f"{AUDIT}?environment=absent"), 404, "not-found")
     assert_problem(admin.get(f"{AUDIT}?environment=../x"), 400, "invalid-field")
@@ -63,6 +63,7 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(context, admin, rol
     made = admin.post(TOKENS, body)
     shown = made.get_json()
     identity = sign_in(context, shown["token"])
+    assert identity is not None
     assert (made.status_code, identity.role, identity.environment) == (
         201,
         Role.OPERATOR,

@@ -40,9 +40,10 @@ def test_another_credential_or_path_has_keys_of_its_own(as_role, operator, rollo
     assert "Idempotency-Replayed" not in stated.headers
 
 
-@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "ü"])
+@pytest.mark.parametrize("key", ["", '""', "a b", "x" * 256, "ü"])
 def test_what_is_no_key_is_refused(operator, rollout, key):
-    assert_problem(ask(operator, rollout, key), 400, "bad-request")
+    document = assert_problem(ask(operator, rollout, key), 400, "invalid-field")
+    assert document["errors"][0]["pointer"] == "/Idempotency-Key"
 
 
 def test_a_key_whose_first_request_still_runs_is_asked_to_wait(

@@ -1,5 +1,3 @@
-from datetime import UTC, datetime
-
 import pytest
 
 from control_plane.stores.cells import Cell
@@ -8,6 +6,7 @@ from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
     PromptKey,
+    PromptNews,
     Seen,
     Started,
 )
@@ -126,26 +125,23 @@ def test_a_stale_if_match_on_facts_is_refused(operator, rollout):
 def test_an_owners_evidence_is_summed_by_guard_and_wave(context, wall, operator, rollout):
     pseudonym = operator.get(f"{OWNERS}/alice").get_json()["pseudonym"]
     cell = Cell(GUARD, "1.0", 1, Cohort.EVERYONE, Mode.SHADOW)
-    second = int(wall.now.replace(tzinfo=UTC).timestamp())
+    second = int(wall.now.timestamp())
+    day = wall.now.date()
     events = []
     for at, outcome in enumerate([Outcome.COMPLETED, Outcome.COMPLETED, Outcome.CANCELLED]):
         prompt = PromptKey(pseudonym, f"{at:016x}", pack(pseudonym)[0])
-        for half, news in enumerate(
-            [
-                Started(hour=9),
-                Ended(
-                    outcome=outcome,
-                    tokens=100,
-                    turns=2,
-                    duration_bucket=5,
-                    transitions=0,
-                    calls_after_would_stop=0,
-                    hour=9,
-                ),
-            ]
-        ):
+        ended = Ended(
+            outcome=outcome,
+            tokens=100,
+            turns=2,
+            duration_bucket=5,
+            transitions=0,
+            calls_after_would_stop=0,
+            hour=9,
+        )
+        halves: tuple[PromptNews, PromptNews] = (Started(hour=9), ended)
+        for half, news in enumerate(halves):
             seen = Seen(digest=1 + 2 * at + half, second=second)
-            day = datetime.fromtimestamp(second, UTC).date()
             events.append(PromptEvent(seen, prompt, day, (cell,), True, news))
     context.evidence.write(ENVIRONMENT, EvidenceBatch(tuple(events)))
     (evidence,) = operator.get(f"{OWNERS}/alice").get_json()["evidence"]
