@@ -25,6 +25,7 @@ PROMOTION = Promotion(0, GUARD, 3, "digest", Mode.WARN, 8000, "it is proven", SY
 VIOLATION = Violation(
     1, "record-1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.ENFORCE, generation=4, at=AT
 )
+LATCH = Latch(rollback=1, reason="why", at=AT, first_violation=2, newest_violation=3)
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_rollbacks_are_listed_newest_first(any_store):
         pytest.param(VIOLATION, id="a violation"),
         pytest.param(PROMOTION, id="a promotion"),
         pytest.param(
-            Environment(HERE, "ab", "cd", guards=(GUARD,), latch=Latch(1, "why", AT, 2)),
+            Environment(HERE, "ab", "cd", guards=(GUARD,), latch=LATCH),
             id="an environment with a latch",
         ),
         pytest.param(
