@@ -1,0 +1,67 @@
+"""The documents of the API: every command in them is run, every problem has its section."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from control_plane.access import create_token
+from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.http.problems import documented
+from reducer.vocabulary import Invariant, Mode, Role
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD
+
+DOCS = Path(__file__).parents[3] / "docs"
+COMMAND = re.compile(r"```sh\n(?P<script>.*?)```\nAnswers (?P<status>\d{3})", re.DOTALL)
+
+
+def test_every_command_of_the_api_document_is_answered_as_it_says(
+    context, address, operator, admin, rollout, passed_gate, tmp_path
+):
+    if shutil.which("curl") is None:
+        assert os.environ.get("CI") != "true", "curl is missing and CI leaves nothing untested"
+        pytest.skip("curl is not on PATH, so the commands of docs/api.md are NOT run here")
+    # The status of each call goes to stderr, whatever the command does with its output.
+    (tmp_path / ".curlrc").write_text('write-out = "%{stderr}%{http_code}\\n"\n')
+    variables = {
+        **os.environ,
+        "CURL_HOME": str(tmp_path),
+        "GUARDWAVE_URL": address,
+        "GUARDWAVE_TOKEN": str(operator.token),
+        "GUARDWAVE_ADMIN_TOKEN": create_token(context, role=Role.ADMIN, environment=None),
+        "GUARD": GUARD,
+        "ROLLOUT": f"{address}{rollout}",
+    }
+    text = (DOCS / "api.md").read_text()
+    commands = list(COMMAND.finditer(text))
+    assert len(commands) == text.count("```sh\n") > 10
+    for command in commands:
+        script = command["script"]
+        if "/promotions" in script:
+            gate = passed_gate()
+            variables |= {"EVALUATION": str(gate.id), "DIGEST": str(gate.digest)}
+        if "/acknowledgement" in script:
+            found = FoundViolation("r1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
+            record = latch(context, ENVIRONMENT, [found])
+            assert record is not None
+            variables["ROLLBACK"] = str(record.id)
+        run = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        # Nothing is above shadow here, so that the rollback has nothing to lower.
+        expected = "200" if script.count("/rollbacks") else command["status"]
+        assert run.stderr.split()[-1] == expected, f"{script}\n{run.stdout}{run.stderr}"
+
+
+def test_every_problem_has_a_section_and_no_section_is_left_over():
+    text = (DOCS / "problems.md").read_text()
+    sections = dict(re.findall(r"^## ([a-z-]+)\n(\d{3})\.", text, re.MULTILINE))
+    assert sections == {kind.code: str(kind.status) for kind in documented()}
