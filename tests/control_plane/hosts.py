@@ -250,28 +250,47 @@ def issued(context: Context, assignment: Assignment, *, environment: str = ENVIR
     return issue(bytes.fromhex(held.tag_key), environment, assignment)
 
 
+class Assigner:
+    """Gives eligible owners the assignments that the store's rollout and roster have now."""
+
+    def __init__(self, context: Context, environment: str, guard: str = GUARD) -> None:
+        held = context.environments.load(environment)
+        rollout = context.environments.rollout(environment, guard)
+        assert held is not None
+        assert rollout is not None
+        self._held, self._rollout = held, rollout
+        self._treated: frozenset[str] = frozenset()
+        self._rest: frozenset[str] = frozenset()
+        if rollout.phase.rank > Mode.SHADOW.rank:
+            wave = context.environments.wave(environment, guard, rollout.wave)
+            assert wave is not None
+            roster = context.environments.roster(environment, guard, wave)
+            assert roster is not None
+            self._treated = frozenset(roster.pseudonyms[: wave.treated])
+            self._rest = frozenset(roster.pseudonyms[wave.treated :])
+
+    def of(self, owner: str) -> tuple[Assignment, str]:
+        """Return an owner's assignment and its id."""
+        rollout = self._rollout
+        pseudonym = pseudonym_of(bytes.fromhex(self._held.pseudonym_key), owner)
+        cohort, mode, wave = Cohort.EVERYONE, rollout.phase, rollout.wave
+        if rollout.phase.rank > Mode.SHADOW.rank:
+            if pseudonym in self._treated:
+                cohort = TREATED[rollout.phase]
+            else:
+                is_rostered = pseudonym in self._rest
+                cohort = REFERENCE[rollout.phase] if is_rostered else Cohort.OUTSIDE
+                mode = list(Mode)[rollout.phase.rank - 1]
+                wave = rollout.wave if is_rostered else 0
+        found = Assignment(rollout.guard, pseudonym, wave, cohort, mode, rollout.generation)
+        return found, issue(bytes.fromhex(self._held.tag_key), self._held.name, found)
+
+
 def assigned(
     context: Context, owner: str, *, environment: str = ENVIRONMENT, guard: str = GUARD
 ) -> tuple[Assignment, str]:
     """Return an eligible owner's assignment as the store has it, and its id."""
-    rollout = context.environments.rollout(environment, guard)
-    assert rollout is not None
-    pseudonym = pseudonym_in(context, owner, environment=environment)
-    cohort, mode, wave = Cohort.EVERYONE, rollout.phase, rollout.wave
-    if rollout.phase.rank > Mode.SHADOW.rank:
-        held = context.environments.wave(environment, guard, rollout.wave)
-        assert held is not None
-        roster = context.environments.roster(environment, guard, held)
-        assert roster is not None
-        if pseudonym in roster.pseudonyms:
-            is_treated = roster.pseudonyms.index(pseudonym) < held.treated
-            cohort = (TREATED if is_treated else REFERENCE)[rollout.phase]
-        else:
-            cohort, wave = Cohort.OUTSIDE, 0
-        is_raised = cohort is TREATED[rollout.phase]
-        mode = rollout.phase if is_raised else list(Mode)[rollout.phase.rank - 1]
-    found = Assignment(guard, pseudonym, wave, cohort, mode, rollout.generation)
-    return found, issued(context, found, environment=environment)
+    return Assigner(context, environment, guard).of(owner)
 
 
 def gzipped(body: bytes) -> bytes:

@@ -7,7 +7,6 @@ from hashlib import sha256
 
 from redis import Redis
 
-from control_plane.clock import to_ns
 from control_plane.commands.environments import (
     create_environment,
     create_rollout,
@@ -20,10 +19,11 @@ from control_plane.jobs.sealing import seal_due_days
 from control_plane.jobs.worker import Worker
 from control_plane.state import Evaluation, EvaluationStatus, Promotion
 from control_plane.stores.jobs import Job, JobKind
+from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.days import day_start
 from reducer.rollout.ladder import Rollout, Wave, gate_for
 from reducer.vocabulary import Mode, Verdict
-from tests.control_plane.hosts import Calendar, Host, Prompt, assigned
+from tests.control_plane.hosts import Assigner, Calendar, Host, Prompt
 from tests.control_plane.worlds import (
     ENVIRONMENT,
     GUARD,
@@ -35,8 +35,7 @@ from tests.control_plane.worlds import (
 )
 
 BEGAN = datetime(2026, 11, 1, 23, 50, tzinfo=UTC)
-OWNERS = 40
-BEAT_S = 240
+OWNERS = 24
 HOLDER = "worker of the test"
 
 Change = Callable[[Prompt], Prompt | None]
@@ -53,6 +52,7 @@ class Life:
     context: Context
     calendar: Calendar
     host: Host
+    store: Redis
     environment: str
     owners: tuple[str, ...]
 
@@ -75,7 +75,8 @@ class Life:
         state_owner_facts(
             context, environment, dict.fromkeys(names, KNOWN), actor=OPERATOR, reason=WHY
         )
-        return cls(context, calendar, Host(context, environment=environment), environment, names)
+        host = Host(context, environment=environment)
+        return cls(context, calendar, host, store, environment, names)
 
     @property
     def rollout(self) -> Rollout:
@@ -95,8 +96,9 @@ class Life:
 
     def prompts(self, day: date, *, per_owner: int = 2) -> Iterable[Prompt]:
         """Yield the prompts of a day, spread over its hours; one in ten fails."""
+        assigner = Assigner(self.context, self.environment)
         for at, owner in enumerate(self.owners):
-            assignment, assignment_id = assigned(self.context, owner, environment=self.environment)
+            assignment, assignment_id = assigner.of(owner)
             for number in range(per_owner):
                 second = (at * per_owner + number) * 86_000 // (len(self.owners) * per_owner)
                 yield Prompt(
@@ -121,18 +123,17 @@ class Life:
             seal_due_days(self.context, self.environment)
 
     def beat(self, day: date, *, but: tuple[int, int] = (0, 0)) -> None:
-        """Let intake beat on a day, but for the seconds of an outage."""
-        start = to_ns(day_start(day)) // 1_000_000_000
-        for second in range(0, 86_400, BEAT_S):
-            if not but[0] <= second < but[1]:
-                self.context.jobs.beat(self.environment, start + second)
+        """Let intake beat in every minute of a day, but for the seconds of an outage."""
+        first = int(day_start(day).timestamp()) // 60
+        up = [first + at for at in range(24 * 60) if not but[0] <= at * 60 < but[1]]
+        # What a day of `JobStore.beat` leaves behind, in one call.
+        self.store.zadd(EnvironmentKeys(self.environment).heartbeats, {str(at): at for at in up})
 
     def work(self) -> None:
         """Let a worker do all that is due."""
         worker = Worker(self.context, holder=HOLDER)
         while worker.run_once():
             pass
-        self.context.jobs.release(self.environment)
 
     def evaluate(self) -> Evaluation:
         """Ask for the phase's gate and return the worker's result."""
@@ -171,7 +172,6 @@ class Life:
         done = replace(done, **changed)  # type: ignore[arg-type]  # fields of an Evaluation
         fence = self.context.jobs.lease(self.environment, HOLDER)
         assert self.context.gates.finish_evaluation(self.environment, done, fence=fence)
-        self.context.jobs.release(self.environment)
         return done
 
     def ask_promotion(

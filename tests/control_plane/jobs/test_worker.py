@@ -1,0 +1,154 @@
+"""Workers: one does a job once, another takes over from a dead one, none stops at a fault."""
+
+import threading
+
+import pytest
+
+from control_plane.commands.evaluations import request_evaluation
+from control_plane.jobs import worker as worker_module
+from control_plane.jobs.worker import Worker
+from control_plane.state import EvaluationStatus, PromotionStatus
+from control_plane.stores.jobs import Job, JobKind
+from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
+from reducer.vocabulary import Gate, Mode
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
+
+
+@pytest.fixture
+def life(store):
+    found = Life.begin(store)
+    found.live(2)
+    return found
+
+
+def ask(life: Life) -> int:
+    return request_evaluation(life.context, ENVIRONMENT, GUARD, gate=Gate.SHADOW, actor=OPERATOR).id
+
+
+def expire_lease(life: Life) -> None:
+    """Let the lease run out, as five seconds without its holder do."""
+    life.store.delete(EnvironmentKeys(ENVIRONMENT).lease)
+
+
+def test_two_workers_at_once_do_each_job_once(life):
+    asked = [ask(life) for _ in range(6)]
+    did: list[bool] = []
+    barrier = threading.Barrier(2)
+
+    def work(holder: str) -> None:
+        worker = Worker(life.context, holder=holder)
+        barrier.wait()
+        did.extend(worker.run_once() for _ in range(8))
+
+    threads = [threading.Thread(target=work, args=(f"worker-{n}",)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(did) == len(asked)
+    assert all(life.evaluation(each).status is EvaluationStatus.DONE for each in asked)
+
+
+def test_the_holder_of_the_lease_works_and_the_other_waits(life):
+    first, second = (Worker(life.context, holder=name) for name in ("one", "two"))
+    first.run_once()
+    number = ask(life)
+    assert not second.run_once()
+    assert life.evaluation(number).status is EvaluationStatus.PENDING
+    assert first.run_once()
+
+
+def test_a_dead_workers_job_is_taken_over(life):
+    number = ask(life)
+    assert life.context.jobs.lease(ENVIRONMENT, "dead") > 0
+    assert life.context.jobs.take(ENVIRONMENT) is not None
+    expire_lease(life)
+    survivor = Worker(life.context, holder="survivor")
+    assert survivor.run_once()
+    assert life.evaluation(number).status is EvaluationStatus.DONE
+    assert not survivor.run_once()
+
+
+def test_a_worker_that_was_taken_for_dead_finishes_nothing(life):
+    number = ask(life)
+    stale = life.context.jobs.lease(ENVIRONMENT, "slow")
+    expire_lease(life)
+    fence = life.context.jobs.lease(ENVIRONMENT, "next")
+    assert fence > stale
+    done = life.evaluation(number)
+    assert not life.context.gates.finish_evaluation(ENVIRONMENT, done, fence=stale)
+
+
+def test_a_job_that_lost_its_lease_is_left_to_the_next_holder(life):
+    number = ask(life)
+    worker = Worker(life.context, holder="one")
+    fence = life.context.jobs.lease(ENVIRONMENT, "one")
+    with worker._lease_kept(ENVIRONMENT):
+        life.context.jobs.take(ENVIRONMENT)
+        expire_lease(life)
+        assert life.context.jobs.lease(ENVIRONMENT, "two") > fence
+    expire_lease(life)
+    assert Worker(life.context, holder="three").run_once()
+    assert life.evaluation(number).status is EvaluationStatus.DONE
+
+
+def test_a_lease_is_renewed_while_a_job_runs(life, monkeypatch):
+    monkeypatch.setattr(worker_module, "RENEW_S", 0.001)
+    lease = EnvironmentKeys(ENVIRONMENT).lease
+    worker = Worker(life.context, holder="one")
+    life.context.jobs.lease(ENVIRONMENT, "one")
+    life.store.pexpire(lease, 2000)
+    with worker._lease_kept(ENVIRONMENT):
+        while int(life.store.pttl(lease)) <= 2000:
+            pass
+
+
+def test_evidence_that_cannot_be_read_fails_its_evaluation_and_no_other_job(life, caplog):
+    number = ask(life)
+    day = life.context.evidence.days(ENVIRONMENT)[-1]
+    (cell, *_) = life.context.evidence.cells(ENVIRONMENT)
+    key = EvidenceKeys(ENVIRONMENT).owner_days(cell[0], day, 0)
+    life.store.hset(key, "BROKEN", b"\xc1")
+    life.live(7)
+    life.work()
+    failed = life.evaluation(number)
+    assert failed.status is EvaluationStatus.FAILED
+    assert "could not be made" in (failed.sentence or "")
+    assert "job evaluate" in caplog.text
+    life.store.hdel(key, "BROKEN")
+    assert life.evaluate().status is EvaluationStatus.DONE
+
+
+def test_a_promotion_that_cannot_be_carried_out_is_refused_with_words(life, caplog):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    facts = EvidenceKeys(ENVIRONMENT).facts
+    name = next(iter(life.context.owners.all_facts(ENVIRONMENT)))
+    held = life.store.hget(facts, name)
+    life.store.hset(facts, name, "unreadable")
+    life.work()
+    refused = life.promotion(asked.id)
+    assert refused.status is PromotionStatus.REFUSED
+    assert "could not be carried out" in (refused.refusal or "")
+    assert life.rollout.phase is Mode.SHADOW
+    life.store.hset(facts, name, held)
+    assert life.promote(Mode.WARN).status is PromotionStatus.DONE
+
+
+def test_a_job_of_something_that_is_gone_is_done_with(life, caplog):
+    life.context.jobs.put(ENVIRONMENT, Job(JobKind.EVALUATE, GUARD, 99))
+    life.context.jobs.put(ENVIRONMENT, Job(JobKind.PROMOTE, GUARD, 99))
+    life.work()
+    assert life.context.jobs.take(ENVIRONMENT) is None
+
+
+def test_a_worker_runs_until_it_is_told_to_stop(life):
+    number = ask(life)
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(life.context, holder="one").run, args=(stop,))
+    thread.start()
+    while life.evaluation(number).status is EvaluationStatus.PENDING:
+        pass
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
