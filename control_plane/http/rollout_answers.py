@@ -96,7 +96,8 @@ def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
     """Return a rollout as answered. The salt is kept: it would tell who is drawn next."""
     context = requests.context()
     address = rollout_address(rollout.environment, rollout.guard)
-    step = cards.card(context, environment, rollout).next_step
+    card = cards.card(context, environment, rollout)
+    step = card.next_step
     return RolloutAnswer(
         environment=rollout.environment,
         guard=rollout.guard,
@@ -111,7 +112,7 @@ def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
         next_step=NextStepAnswer(
             to=step.to, share_bps=step.share_bps, is_allowed=step.is_allowed, why_not=step.why_not
         ),
-        conditions=answers.conditions(conditions.of_rollout(context, environment, rollout)),
+        conditions=answers.conditions(conditions.of_rollout(environment, card)),
         links={
             "self": address,
             "environment": environment_address(rollout.environment),

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from control_plane.context import Context
-from control_plane.queries import cards
 from control_plane.queries.days import WaveDayView, complete_days
+from control_plane.queries.pages import GuardCard
 from control_plane.state import (
     Environment,
     Evaluation,
@@ -13,7 +12,7 @@ from control_plane.state import (
     Promotion,
     PromotionStatus,
 )
-from reducer.rollout.ladder import Rollout, Wave
+from reducer.rollout.ladder import Wave
 from reducer.vocabulary import Verdict
 
 
@@ -28,11 +27,8 @@ class ConditionView:
     since: datetime | None = None
 
 
-def of_rollout(
-    context: Context, environment: Environment, rollout: Rollout
-) -> tuple[ConditionView, ...]:
+def of_rollout(environment: Environment, card: GuardCard) -> tuple[ConditionView, ...]:
     """Say whether the rollout is latched, has a wave open, and may take its next step."""
-    card = cards.card(context, environment, rollout)
     return (
         latched(environment),
         ConditionView(
