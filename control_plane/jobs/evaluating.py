@@ -61,7 +61,8 @@ def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation
         evidence, rows = gather(context, rollout, wave, gate=asked.gate)
         evaluation = evaluate(evidence, policy)
     except ValueError as error:
-        return _failed(context, asked, f"the evidence contradicts itself: {error}")
+        why = str(error) or type(error).__name__
+        return _failed(context, asked, f"the evidence contradicts itself: {why}")
     wire = {
         **to_wire(evaluation),
         "policy_hash": context.policies.hash,

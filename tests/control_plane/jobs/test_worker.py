@@ -109,7 +109,7 @@ def test_evidence_that_cannot_be_read_fails_its_evaluation_and_no_other_job(life
     day = life.context.evidence.days(ENVIRONMENT)[-1]
     (cell, *_) = life.context.evidence.cells(ENVIRONMENT)
     key = EvidenceKeys(ENVIRONMENT).owner_days(cell[0], day, 0)
-    life.store.hset(key, "BROKEN", b"\xc1")
+    life.store.hset(key, "BROKEN", b"\xa1x")
     life.live(7)
     life.work()
     failed = life.evaluation(number)

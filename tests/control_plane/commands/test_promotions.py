@@ -1,0 +1,385 @@
+"""One step up: on an evaluation that holds, to a frozen roster, or refused with the reason."""
+
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from control_plane.commands.cohorts import CohortChange, set_cohort_mode
+from control_plane.commands.environments import create_environment, create_rollout
+from control_plane.commands.promotions import PromotionRequest, carry_out, request_promotion
+from control_plane.commands.rollback import FoundViolation, latch, roll_back
+from control_plane.errors import (
+    EvaluationStale,
+    GateRequired,
+    InvalidField,
+    Latched,
+    NotFound,
+    PreconditionFailed,
+    RuleViolated,
+    StateConflict,
+    StepSkipped,
+)
+from control_plane.etags import rollout_etag
+from control_plane.state import EvaluationStatus, PromotionStatus
+from reducer.rollout.ladder import Rollout
+from reducer.vocabulary import Invariant, Mode, Verdict
+from tests.control_plane.hosts import Prompt, assigned, pseudonym_in
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, VERSION, WHY
+
+VIOLATION = FoundViolation("record 1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
+
+
+@pytest.fixture
+def life(store):
+    """Three days of shadow: enough to know the owners, for evaluations that a test writes."""
+    found = Life.begin(store)
+    found.live(3)
+    return found
+
+
+@pytest.fixture
+def warned(life):
+    assert life.promote(Mode.WARN).status is PromotionStatus.DONE
+    return life
+
+
+def roster(life: Life) -> tuple[str, ...]:
+    found = life.context.environments.roster(ENVIRONMENT, GUARD, life.wave)
+    assert found is not None
+    return found.pseudonyms
+
+
+def test_warn_freezes_a_roster_of_everybody_who_is_eligible(warned):
+    wave = warned.wave
+    assert (wave.phase, wave.roster_size, wave.treated) == (Mode.WARN, 24, 19)
+    assert set(roster(warned)) == {pseudonym_in(warned.context, name) for name in warned.owners}
+    assert wave.looks == (7,)
+    assert warned.rollout.reached is Mode.WARN
+
+
+def test_the_roster_stays_as_it_was_frozen(warned):
+    before = roster(warned)
+    _, owner_id = assigned(warned.context, "newcomer")
+    warned.host.tell(Prompt("p-new", [owner_id], warned.calendar.now - timedelta(hours=1)))
+    assert roster(warned) == before
+    assert assigned(warned.context, "newcomer")[0].cohort == "outside"
+
+
+@pytest.mark.parametrize("owners", [19, 20, 24, 39, 40, 61])
+def test_the_share_that_is_treated_never_exceeds_the_ceiling(store, owners):
+    life = Life.begin(store, owners=owners)
+    life.live(3)
+    life.promote(Mode.WARN)
+    assert life.promote(Mode.ENFORCE).status is PromotionStatus.DONE
+    wave = life.wave
+    assert wave.roster_size == owners
+    assert wave.treated == owners * 500 // 10_000
+    assert wave.treated * 10_000 <= 500 * owners
+
+
+def test_an_enforce_wave_takes_owners_that_are_stable(warned):
+    visitor = warned.owners[0]
+    silent = pseudonym_in(warned.context, visitor)
+    warned.live(7, change=lambda prompt: None if prompt.prompt_id.startswith(visitor) else prompt)
+    warned.promote(Mode.ENFORCE)
+    assert silent not in roster(warned)
+    assert warned.wave.roster_size == 23
+
+
+def test_owners_without_days_that_count_are_not_stable(store):
+    life = Life.begin(store)
+    life.live(3)
+    life.promote(Mode.WARN)
+    # The newest days are sealed without any heartbeat: they are not complete.
+    for _ in range(14):
+        day = life.today
+        life.calendar.now += timedelta(hours=22)
+        life.host.tell(*life.prompts(day))
+        life.calendar.now += timedelta(hours=2)
+        life.work()
+    assert life.promote(Mode.ENFORCE).status is PromotionStatus.DONE
+    assert life.wave.roster_size == 0
+
+
+def test_a_promotion_names_its_evaluation_in_the_audit(warned):
+    entry = warned.context.environments.audit_entries(ENVIRONMENT)[-1]
+    newest = max(
+        warned.context.environments.audit_entries(ENVIRONMENT), key=lambda each: each["sequence"]
+    )
+    assert entry is not None
+    assert (newest["action"], newest["gate_evaluation"]) == ("promoted", 1)
+    assert newest["generation_after"] == newest["generation_before"] + 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [
+        pytest.param(verdict, EvaluationStatus.DONE, id=verdict)
+        for verdict in Verdict
+        if verdict is not Verdict.WITHIN
+    ],
+)
+def test_only_within_raises_a_mode(life, verdict, status):
+    evaluation = life.within(verdict=verdict.value, status=status)
+    with pytest.raises(StateConflict, match=f"is {verdict}, and only within raises a mode"):
+        life.ask_promotion(evaluation, Mode.WARN)
+
+
+def test_an_evaluation_that_is_not_done_raises_nothing(life):
+    evaluation = life.within(status=EvaluationStatus.FAILED)
+    with pytest.raises(StateConflict, match="is failed; wait until it is done"):
+        life.ask_promotion(evaluation, Mode.WARN)
+
+
+def test_an_evaluation_that_nobody_made_raises_nothing(life):
+    request = PromotionRequest(99, "digest", Mode.WARN)
+    with pytest.raises(NotFound, match=r"no gate evaluation 99; ask .* POST"):
+        request_promotion(
+            life.context, ENVIRONMENT, GUARD, request=request, actor=OPERATOR, reason=WHY
+        )
+
+
+def test_another_digest_is_refused_by_its_value(life):
+    evaluation = replace(life.within(), digest="f" * 64)
+    with pytest.raises(InvalidField, match=r"digest of gate evaluation 1 is .*not 'fff") as refused:
+        life.ask_promotion(evaluation, Mode.WARN)
+    assert "'pointer': '/digest'" in str(refused.value.extras["errors"])
+
+
+def test_no_step_is_skipped(life):
+    with pytest.raises(StepSkipped):
+        life.ask_promotion(life.within(), Mode.ENFORCE)
+
+
+def test_the_ceiling_holds_whatever_is_asked_for(warned):
+    with pytest.raises(RuleViolated, match="exceed the ceiling of 500"):
+        warned.ask_promotion(warned.within(), Mode.ENFORCE, share_bps=501)
+
+
+@pytest.mark.parametrize("share_bps", [0, -1, 10_001])
+def test_a_share_is_at_least_one_basis_point(warned, share_bps):
+    with pytest.raises(InvalidField, match=f"share_bps is {share_bps}"):
+        warned.ask_promotion(warned.within(), Mode.ENFORCE, share_bps=share_bps)
+
+
+def test_a_larger_share_is_a_promotion_of_its_own(warned):
+    warned.promote(Mode.ENFORCE, share_bps=450)
+    treated = set(roster(warned)[: warned.wave.treated])
+    assert warned.promote(Mode.ENFORCE, share_bps=500).status is PromotionStatus.DONE
+    assert treated <= set(roster(warned)[: warned.wave.treated])
+    with pytest.raises(StepSkipped):
+        warned.ask_promotion(warned.within(), Mode.ENFORCE, share_bps=500)
+
+
+def test_a_stale_precondition_is_told_before_anything_else(life):
+    evaluation = life.within()
+    assert evaluation.digest is not None
+    with pytest.raises(PreconditionFailed):
+        request_promotion(
+            life.context,
+            ENVIRONMENT,
+            GUARD,
+            request=PromotionRequest(evaluation.id, evaluation.digest, Mode.WARN),
+            actor=OPERATOR,
+            reason=WHY,
+            if_match=rollout_etag(replace(life.rollout, generation=99)),
+        )
+
+
+def test_a_dry_run_asks_for_nothing(life):
+    evaluation = life.within()
+    assert evaluation.digest is not None
+    told = request_promotion(
+        life.context,
+        ENVIRONMENT,
+        GUARD,
+        request=PromotionRequest(evaluation.id, evaluation.digest, Mode.WARN),
+        actor=OPERATOR,
+        reason=WHY,
+        is_dry_run=True,
+    )
+    life.work()
+    assert (told.id, told.share_bps) == (0, 8000)
+    assert life.context.gates.promotions(ENVIRONMENT, GUARD) == ()
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def move_generation(life: Life) -> None:
+    """Take a step and back: the phase is the same, the generation is not."""
+    life.promote(Mode.WARN)
+    roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
+
+
+def test_an_evaluation_of_another_generation_is_stale(life):
+    evaluation = life.within()
+    move_generation(life)
+    with pytest.raises(EvaluationStale, match="was made at generation 1, the rollout is at 3"):
+        life.ask_promotion(evaluation, Mode.WARN)
+
+
+def test_an_evaluation_older_than_a_day_is_stale(life):
+    evaluation = life.within()
+    life.calendar.now += timedelta(hours=24)
+    life.ask_promotion(evaluation, Mode.WARN)
+    life.calendar.now += timedelta(seconds=1)
+    with pytest.raises(EvaluationStale, match=r"24 h old.*24 h; evaluate again") as refused:
+        life.ask_promotion(evaluation, Mode.WARN)
+    assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
+
+
+def refusal_of(life: Life, promotion: int) -> str:
+    life.work()
+    found = life.promotion(promotion)
+    assert found.status is PromotionStatus.REFUSED
+    assert found.decided_at is not None
+    assert found.refusal is not None
+    return found.refusal
+
+
+def test_a_promotion_is_refused_when_the_environment_was_latched_meanwhile(life):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    latch(life.context, ENVIRONMENT, [VIOLATION])
+    assert "internal is latched by rollback 1; acknowledge it first" in refusal_of(life, asked.id)
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def test_nothing_is_asked_for_while_latched(life):
+    latch(life.context, ENVIRONMENT, [VIOLATION])
+    with pytest.raises(Latched):
+        life.ask_promotion(life.within(), Mode.WARN)
+
+
+def test_a_promotion_is_refused_when_the_generation_moved_meanwhile(life):
+    evaluation = life.within()
+    first, second = (life.ask_promotion(evaluation, Mode.WARN) for _ in range(2))
+    assert "evaluate again" in refusal_of(life, second.id)
+    assert life.promotion(first.id).status is PromotionStatus.DONE
+
+
+def test_a_promotion_is_refused_when_the_days_it_rests_on_were_revised(store):
+    life = Life.begin(store, owners=30)
+    life.live(7, per_owner=4)
+    evaluation = life.evaluate()
+    assert evaluation.started_by_cohort == (("everyone", 840),)
+    (first, *_) = life.prompts(life.today - timedelta(days=1))
+    life.host.tell(*(replace(first, prompt_id=f"late-{at}") for at in range(4)))
+    tolerated = life.ask_promotion(evaluation, Mode.WARN)
+    life.host.tell(replace(first, prompt_id="late-4"))
+    refusal = refusal_of(life, tolerated.id)
+    assert "everyone had 840 prompts then and has 845 now; evaluate again" in refusal
+
+
+def test_revisions_within_the_tolerance_are_tolerated(store):
+    life = Life.begin(store, owners=30)
+    life.live(7, per_owner=4)
+    evaluation = life.evaluate()
+    (first, *_) = life.prompts(life.today - timedelta(days=1))
+    life.host.tell(*(replace(first, prompt_id=f"late-{at}") for at in range(4)))
+    asked = life.ask_promotion(evaluation, Mode.WARN)
+    life.work()
+    assert life.promotion(asked.id).status is PromotionStatus.DONE
+
+
+def test_an_environment_waits_for_the_one_that_it_requires(store):
+    public = Life.begin(store, environment="public-cloud")
+    public.live(1)
+    with pytest.raises(StateConflict, match=r"internal took the step to warn.*reached nothing"):
+        public.ask_promotion(public.within(), Mode.WARN)
+    create_environment(public.context, ENVIRONMENT, requires=None, actor=OPERATOR, reason=WHY)
+    rollout, _ = create_rollout(
+        public.context, ENVIRONMENT, GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+    )
+    with pytest.raises(StateConflict, match="has reached shadow"):
+        public.ask_promotion(public.within(), Mode.WARN)
+    raise_to_warn(public, rollout)
+    public.ask_promotion(public.within(), Mode.WARN)
+
+
+def raise_to_warn(life: Life, rollout: Rollout) -> None:
+    """Let internal take its step, on an evaluation of its own."""
+    internal = replace(life, environment=rollout.environment)
+    assert internal.promote(Mode.WARN).status is PromotionStatus.DONE
+
+
+def test_the_evidence_of_one_environment_is_nothing_to_another(store):
+    internal = Life.begin(store)
+    internal.live(7)
+    assert internal.evaluate().verdict == Verdict.WITHIN
+    public = Life.begin(store, environment="public", calendar=internal.calendar)
+    public.live(1)
+    assert public.evaluate().verdict == Verdict.NO_DATA
+
+
+def test_setting_a_cohort_higher_is_the_promotion_of_that_step(life):
+    evaluation = life.within()
+    asked = CohortChange(mode=Mode.WARN, gate_evaluation=evaluation.id, digest=evaluation.digest)
+    answer = set_cohort_mode(
+        life.context, ENVIRONMENT, GUARD, "warned", change=asked, actor=OPERATOR, reason=WHY
+    )
+    assert answer.promotion is not None
+    assert answer.promotion.status is PromotionStatus.PENDING
+    life.work()
+    assert life.rollout.phase is Mode.WARN
+
+
+def test_setting_a_cohort_higher_without_an_evaluation_asks_for_one(life):
+    with pytest.raises(GateRequired, match="name a gate evaluation") as refused:
+        set_cohort_mode(
+            life.context,
+            ENVIRONMENT,
+            GUARD,
+            "warned",
+            change=CohortChange(mode=Mode.WARN),
+            actor=OPERATOR,
+            reason=WHY,
+        )
+    assert "gate-evaluations" in str(refused.value.extras["links"])
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def test_a_rollback_that_races_a_promotion_always_ends_in_shadow(life):
+    outcomes = set()
+    for _ in range(12):
+        assert life.promote(Mode.WARN).status is PromotionStatus.DONE
+        asked = life.ask_promotion(life.within(), Mode.ENFORCE)
+        barrier = threading.Barrier(2)
+
+        def promote(number=asked.id, barrier=barrier) -> None:
+            barrier.wait()
+            carry_out(life.context, ENVIRONMENT, GUARD, number)
+
+        def roll(barrier=barrier) -> None:
+            barrier.wait()
+            done = roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
+            assert done.is_verified
+
+        threads = [threading.Thread(target=each) for each in (promote, roll)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert life.rollout.phase is Mode.SHADOW
+        outcomes.add(life.promotion(asked.id).status)
+    assert outcomes <= {PromotionStatus.DONE, PromotionStatus.REFUSED}
+
+
+def test_two_workers_that_carry_out_one_promotion_take_one_step(life):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    barrier = threading.Barrier(2)
+    done = []
+
+    def promote() -> None:
+        barrier.wait()
+        done.append(carry_out(life.context, ENVIRONMENT, GUARD, asked.id))
+
+    threads = [threading.Thread(target=promote) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [each.status for each in done] == [PromotionStatus.DONE] * 2
+    assert life.promotion(asked.id).status is PromotionStatus.DONE
+    assert (life.rollout.phase, life.rollout.generation) == (Mode.WARN, 2)

@@ -1,0 +1,179 @@
+"""Back to shadow from any phase, again and again, and held there until a person looked."""
+
+import pytest
+
+from control_plane.commands.cohorts import CohortChange, set_cohort_mode
+from control_plane.commands.environments import create_rollout
+from control_plane.commands.rollback import FoundViolation, acknowledge, latch, roll_back
+from control_plane.errors import InvalidField, NotFound, PreconditionFailed, StateConflict
+from control_plane.etags import environment_etag
+from control_plane.state import SYSTEM, Action, Lowering
+from reducer.vocabulary import Invariant, Mode
+from tests.control_plane.worlds import (
+    ENVIRONMENT,
+    GUARD,
+    NOW,
+    OPERATOR,
+    VERSION,
+    WHY,
+    context_over,
+    world_in,
+)
+
+OTHER_GUARD = "duplicate_call_id"
+
+
+def violation(identity: str = "record 1") -> FoundViolation:
+    return FoundViolation(identity, Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 2)
+
+
+def back(world, **how):
+    how.setdefault("reason", WHY)
+    return roll_back(world.context, ENVIRONMENT, actor=OPERATOR, **how)
+
+
+def rollout(world, guard: str = GUARD):
+    found = world.context.environments.rollout(ENVIRONMENT, guard)
+    assert found is not None
+    return found
+
+
+def environment(world):
+    found = world.context.environments.load(ENVIRONMENT)
+    assert found is not None
+    return found
+
+
+def actions(world) -> list[object]:
+    return [entry["action"] for entry in world.context.environments.audit_entries(ENVIRONMENT)]
+
+
+@pytest.fixture(params=[Mode.WARN, Mode.ENFORCE])
+def raised(store, request):
+    return world_in(context_over(store), request.param)
+
+
+def test_a_rollback_ends_in_shadow_and_says_what_it_lowered(raised):
+    before = rollout(raised)
+    done = back(raised)
+    after = rollout(raised)
+    assert (done.changed, done.is_verified, done.at, done.actor) == (True, True, NOW, OPERATOR)
+    assert done.lowerings == (Lowering(GUARD, before.phase, Mode.SHADOW, after.generation),)
+    assert (after.phase, after.salt_epoch) == (Mode.SHADOW, before.salt_epoch + 1)
+    assert environment(raised).latch is None
+
+
+def test_a_second_rollback_answers_the_first_and_changes_nothing(raised):
+    first = back(raised)
+    count = len(actions(raised))
+    second = back(raised)
+    assert (second.id, second.changed) == (first.id, False)
+    assert len(actions(raised)) == count
+
+
+@pytest.mark.parametrize("phase", [Mode.SHADOW, Mode.OFF])
+def test_a_rollback_never_raises_a_mode(store, phase):
+    world = world_in(context_over(store), Mode.SHADOW)
+    if phase is Mode.OFF:
+        set_cohort_mode(
+            world.context,
+            ENVIRONMENT,
+            GUARD,
+            "everyone",
+            change=CohortChange(mode=Mode.OFF),
+            actor=OPERATOR,
+            reason=WHY,
+        )
+    assert not back(world).changed
+    assert rollout(world).phase is phase
+
+
+def test_a_rollback_of_one_guard_leaves_the_others(raised):
+    create_rollout(
+        raised.context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+    )
+    before = rollout(raised)
+    assert not back(raised, guard=OTHER_GUARD).changed
+    assert rollout(raised) == before
+    assert back(raised, guard=GUARD).changed
+
+
+def test_a_rollback_of_nothing_is_told_so(raised):
+    with pytest.raises(NotFound, match="no rollout in environment"):
+        back(raised, guard=OTHER_GUARD)
+    with pytest.raises(NotFound, match="no environment"):
+        roll_back(raised.context, "nowhere", actor=OPERATOR, reason=WHY)
+
+
+def test_a_rollback_needs_a_reason(raised):
+    before = rollout(raised)
+    with pytest.raises(InvalidField, match="at least 10"):
+        back(raised, reason="because")
+    assert rollout(raised) == before
+
+
+def test_a_violation_takes_every_guard_of_the_environment_down(raised):
+    create_rollout(
+        raised.context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+    )
+    record = latch(raised.context, ENVIRONMENT, [violation()])
+    assert record is not None
+    assert (record.actor, record.violation, record.is_verified) == (SYSTEM, 1, True)
+    assert {rollout(raised, guard).phase for guard in (GUARD, OTHER_GUARD)} == {Mode.SHADOW}
+
+
+def test_a_violation_in_shadow_latches_too(store):
+    world = world_in(context_over(store), Mode.SHADOW)
+    record = latch(world.context, ENVIRONMENT, [violation()])
+    assert record is not None
+    assert not record.changed
+    assert environment(world).latch is not None
+    assert actions(world).count(Action.LATCHED) == 1
+
+
+def test_known_violations_change_nothing(raised):
+    latch(raised.context, ENVIRONMENT, [violation()])
+    before = environment(raised)
+    assert latch(raised.context, ENVIRONMENT, [violation()]) is None
+    assert environment(raised) == before
+
+
+def release(world, *, rollback: int, last_violation: int, if_match: str | None = None):
+    return acknowledge(
+        world.context,
+        ENVIRONMENT,
+        rollback,
+        last_violation=last_violation,
+        actor=OPERATOR,
+        reason=WHY,
+        if_match=if_match or environment_etag(environment(world)),
+    )
+
+
+def test_a_person_releases_the_latch_with_the_newest_violation(raised):
+    latch(raised.context, ENVIRONMENT, [violation()])
+    assert release(raised, rollback=1, last_violation=1).latch is None
+    assert rollout(raised).phase is Mode.SHADOW
+    assert actions(raised).count(Action.ACKNOWLEDGED) == 1
+
+
+def test_a_newer_violation_refuses_the_acknowledgement(raised):
+    latch(raised.context, ENVIRONMENT, [violation()])
+    seen = environment_etag(environment(raised))
+    latch(raised.context, ENVIRONMENT, [violation("record 2")])
+    with pytest.raises(PreconditionFailed):
+        release(raised, rollback=1, last_violation=1, if_match=seen)
+    with pytest.raises(StateConflict, match="the newest violation is 2, not 1; look at it"):
+        release(raised, rollback=1, last_violation=1)
+    assert environment(raised).latch is not None
+
+
+def test_only_the_rollback_that_latched_is_acknowledged(raised):
+    back(raised)
+    with pytest.raises(StateConflict, match="latched by nothing, not by rollback 1"):
+        release(raised, rollback=1, last_violation=0)
+    latch(raised.context, ENVIRONMENT, [violation()])
+    with pytest.raises(StateConflict, match="latched by rollback 2, not by rollback 1"):
+        release(raised, rollback=1, last_violation=1)
+    with pytest.raises(NotFound, match="no rollback 9"):
+        release(raised, rollback=9, last_violation=1)
