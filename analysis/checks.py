@@ -34,22 +34,24 @@ def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
 
 def _coverage(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     seen, floor = evidence.coverage, policy.coverage_floor
-    numbers: dict[str, int | float | str] = {"lost": evidence.lost, "floor": floor}
+    numbers: dict[str, int | float | str] = {"lost": evidence.lost, "needed_share": floor}
     if seen is None or seen.whole == 0:
         sentence = "Coverage is not known: no ended prompt was reported."
         return CheckResult(Check.COVERAGE, Verdict.NO_DATA, sentence, numbers)
     sentence = f"Coverage {share(seen.part, seen.whole)} of {seen.whole:,} ended prompts"
+    numbers |= {"covered": seen.part, "ended": seen.whole}
     return _against_floor(Check.COVERAGE, seen, floor, sentence=sentence, numbers=numbers)
 
 
 def _contract(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     seen, floor = evidence.contract, policy.contract_floor
-    numbers: dict[str, int | float | str] = {"floor": floor}
+    numbers: dict[str, int | float | str] = {"needed_share": floor}
     if seen is None or seen.whole == 0:
         sentence = "The contract is not known to hold: the last complete day has no record."
         return CheckResult(Check.CONTRACT, Verdict.NO_DATA, sentence, numbers)
     met = share(seen.part, seen.whole)
     sentence = f"Contract met by {met} of {seen.whole:,} records of the last complete day"
+    numbers |= {"conforming": seen.part, "records": seen.whole}
     return _against_floor(Check.CONTRACT, seen, floor, sentence=sentence, numbers=numbers)
 
 
@@ -61,13 +63,11 @@ def _against_floor(
     sentence: str,
     numbers: Mapping[str, int | float | str],
 ) -> CheckResult:
-    fraction = seen.part / seen.whole
-    known = {"part": seen.part, "whole": seen.whole, "share": fraction, **numbers}
-    if fraction >= floor:
-        return CheckResult(check, Verdict.WITHIN, f"{sentence}.", known)
+    if seen.part / seen.whole >= floor:
+        return CheckResult(check, Verdict.WITHIN, f"{sentence}.", numbers)
     # What the missing records would have shown is unknown: no data, and not a failure.
     asked = f"{sentence}; {100 * floor:g} % is asked for."
-    return CheckResult(check, Verdict.NO_DATA, asked, known)
+    return CheckResult(check, Verdict.NO_DATA, asked, numbers)
 
 
 def _invariants(evidence: WaveEvidence, coverage: CheckResult) -> CheckResult:

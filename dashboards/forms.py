@@ -7,6 +7,7 @@ from flask import request
 from reducer.vocabulary import Mode
 
 REASON_LENGTH = 10
+_MOST_DIGITS = 12
 
 
 @dataclass(slots=True)
@@ -46,6 +47,14 @@ class FormReading:
         if not (word.isascii() and word.isdigit()):
             self.errors[name] = f"Give whole basis points, such as 500 for 5 %; got {word}."
             return None
+        return int(word)
+
+    def whole_number(self, name: str) -> int:
+        """Return a whole number that the page itself filled in; anything else reads as 0."""
+        word = self.text(name)
+        if not (word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS):
+            self.errors[name] = f"{name} is a whole number; got {word[:40] or 'nothing'}. Reload."
+            return 0
         return int(word)
 
     def confirmation(self, name: str, expected: str) -> None:

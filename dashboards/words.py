@@ -1,5 +1,9 @@
 """Words and shapes for the closed sets of the domain, so that no meaning hangs on colour."""
 
+from collections.abc import Mapping
+
+from control_plane.queries.pages_evaluation import CheckView
+from dashboards import formatting as fmt
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
 
 MODE_GLYPHS = {Mode.OFF: "○", Mode.SHADOW: "◔", Mode.WARN: "◑", Mode.ENFORCE: "●"}
@@ -66,6 +70,14 @@ CHECK_NAMES = {
     "power": "Power",
 }
 
+# The numbers of a check that its sentence does not say, by their keys in the evaluation.
+CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
+    "dwell": {},
+    "coverage": {"covered": "covered prompts", "needed_share": "needed share"},
+    "contract": {"conforming": "conforming records", "needed_share": "needed share"},
+    "invariants": {},
+}
+
 
 def gate_name(gate: Gate) -> str:
     """Return a gate's name as a title."""
@@ -75,6 +87,27 @@ def gate_name(gate: Gate) -> str:
 def check_name(check: str) -> str:
     """Return the title of a check; one that this page does not know keeps its own name."""
     return CHECK_NAMES.get(check, readable(check).capitalize())
+
+
+def check_numbers(check: CheckView) -> tuple[tuple[str, str], ...]:
+    """Return the numbers that a check's sentence leaves out, each with what it is called.
+
+    All numbers of a check that this page does not know.
+    """
+    shown = CHECK_NUMBERS.get(check.check)
+    if shown is None:
+        shown = {key: readable(key) for key in check.numbers}
+    return tuple(
+        (name, _check_number(key, check.numbers[key]))
+        for key, name in shown.items()
+        if key in check.numbers
+    )
+
+
+def _check_number(key: str, number: float | str | None) -> str:
+    if key.endswith("_share") and not isinstance(number, str):
+        return fmt.percent(number, 0)
+    return fmt.plain_number(number)
 
 
 def readable(code: Invariant | str) -> str:

@@ -50,7 +50,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
         version_pin=rollout.version_pin,
         wave=progress,
         telemetry=telemetry(context, environment.name),
-        open_violations=_open_violations(environment),
+        open_violations=open_violations(environment),
         latch=latch_view(environment),
         gate=summary,
         next_step=next_step(environment, rollout, newest=newest, progress=progress),
@@ -120,10 +120,12 @@ def telemetry(context: Context, environment: str) -> TelemetryHealth:
 def latch_view(environment: Environment) -> LatchView | None:
     """Return the environment's latch, None when it has none."""
     held = environment.latch
-    return None if held is None else LatchView(held.reason, held.at, held.newest_violation)
+    if held is None:
+        return None
+    return LatchView(held.rollback, held.reason, held.at, held.newest_violation)
 
 
-def _open_violations(environment: Environment) -> int:
+def open_violations(environment: Environment) -> int:
     """Count the violations that the latch waits for somebody to look at."""
     held = environment.latch
     return 0 if held is None else held.newest_violation - held.first_violation + 1

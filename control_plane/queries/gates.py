@@ -7,11 +7,13 @@ from control_plane.commands.promotions import PromotionRequest, check_evaluation
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, NotFound
 from control_plane.queries import cards
-from control_plane.queries.pages import (
+from control_plane.queries.pages_changes import (
     CohortMove,
     GatePage,
+    MovedOn,
     PromotionLine,
     PromotionOffer,
+    Standing,
 )
 from control_plane.queries.pages_evaluation import evaluation_view
 from control_plane.state import Environment, Evaluation, EvaluationStatus
@@ -35,6 +37,7 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
         raise NotFound(f"gate evaluation {number} is {evaluation.status}; reload in a moment")
     newest = context.gates.newest_done(environment, guard)
     promotions = context.gates.promotions(environment, guard)
+    moved_on = _moved_on(rollout, evaluation)
     assert evaluation.evaluated_at is not None  # it is done
     return GatePage(
         frame=cards.frame(context),
@@ -44,7 +47,8 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
         evaluated_at=evaluation.evaluated_at,
         evaluation=evaluation_view(orjson.loads(evaluation.result)),
         newest_id=number if newest is None else newest.id,
-        offer=_offer(context, held, rollout, evaluation),
+        moved_on=moved_on,
+        offer=None if moved_on else _offer(context, held, rollout, evaluation),
         promotions=tuple(
             PromotionLine(
                 promotion_id=each.id,
@@ -60,13 +64,22 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
     )
 
 
+def _moved_on(rollout: Rollout, evaluation: Evaluation) -> MovedOn | None:
+    """Compare the rollout with the one that was evaluated; None while they are the same."""
+    then = Standing(
+        phase=Mode(evaluation.gate.value),
+        wave=evaluation.wave or 0,
+        generation=evaluation.generation or 0,
+    )
+    now = Standing(rollout.phase, rollout.wave, rollout.generation)
+    return None if then == now else MovedOn(then, now)
+
+
 def _offer(
     context: Context, environment: Environment, rollout: Rollout, evaluation: Evaluation
 ) -> PromotionOffer | None:
     """Return the step this evaluation is about, None when the ladder has none from here."""
     policy = context.policies.of(environment.name)
-    if rollout.phase is Mode.OFF:
-        return None
     if rollout.phase is Mode.ENFORCE and rollout.treated_bps >= rollout.ceiling_bps:
         return None
     to = Mode.ENFORCE if rollout.phase is Mode.ENFORCE else list(Mode)[rollout.phase.rank + 1]

@@ -4,6 +4,7 @@ from collections import Counter
 
 from control_plane.commands.changes import load_environment, load_rollout
 from control_plane.context import Context
+from control_plane.etags import rollout_etag
 from control_plane.queries import cards
 from control_plane.queries.days import wave_days
 from control_plane.queries.pages import (
@@ -52,6 +53,7 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         frame=cards.frame(context),
         card=cards.card(context, held, rollout),
         generation=rollout.generation,
+        etag=rollout_etag(rollout),
         roster=None
         if roster is None
         else RosterView(roster.roster_size, roster.roster_digest, roster.algorithm),

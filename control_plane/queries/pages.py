@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 
-from control_plane.queries.pages_evaluation import EvaluationView
-from control_plane.state import PromotionStatus
 from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
 
 
@@ -45,9 +43,10 @@ class TelemetryHealth:
 class LatchView:
     """An automatic rollback that nobody has acknowledged yet."""
 
+    rollback_id: int
     reason: str
     at: datetime
-    newest_violation: int | None
+    newest_violation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,102 +154,13 @@ class ViolationCount:
 
 @dataclass(frozen=True, slots=True)
 class GuardPage:
-    """One rollout in full; evaluations newest first."""
+    """One rollout in full; evaluations newest first. `etag` is the rollout's, as `If-Match`."""
 
     frame: Frame
     card: GuardCard
     generation: int
+    etag: str
     roster: RosterView | None
     days: tuple[WaveDayLine, ...]
     violations: tuple[ViolationCount, ...]
     evaluations: tuple[GateSummary, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CohortMove:
-    """What a change would do to one cohort."""
-
-    cohort: Cohort
-    owners: int | None
-    before: Mode
-    after: Mode
-
-
-@dataclass(frozen=True, slots=True)
-class PromotionLine:
-    """A promotion that named this evaluation; `refusal` says why it was refused."""
-
-    promotion_id: int
-    status: PromotionStatus
-    requested_at: datetime
-    actor: str
-    reason: str
-    refusal: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PromotionOffer:
-    """The step that this evaluation is about, and why it can't be taken when it can't."""
-
-    to: Mode
-    share_bps: int | None
-    moves: tuple[CohortMove, ...]
-    is_allowed: bool
-    why_not: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class GatePage:
-    """One gate evaluation. `newest_id` is the newest evaluation of the same rollout."""
-
-    frame: Frame
-    card: GuardCard
-    evaluation_id: int
-    digest: str
-    evaluated_at: datetime
-    evaluation: EvaluationView
-    newest_id: int
-    offer: PromotionOffer | None
-    promotions: tuple[PromotionLine, ...]
-
-    @property
-    def is_newest(self) -> bool:
-        """Whether no later evaluation of this rollout exists."""
-        return self.evaluation_id == self.newest_id
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackConsequence:
-    """What a rollback would do to one guard; no moves when it is in shadow or off already."""
-
-    guard: str
-    phase: Mode
-    enforced_share_bps: int | None
-    moves: tuple[CohortMove, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackLine:
-    """A rollback that happened."""
-
-    rollback_id: int
-    at: datetime
-    actor: str
-    is_automatic: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackPage:
-    """What rolling an environment back would do now, and the last time it happened."""
-
-    frame: Frame
-    environment: str
-    consequences: tuple[RollbackConsequence, ...]
-    latch: LatchView | None
-    last: RollbackLine | None
-
-    @property
-    def is_in_shadow(self) -> bool:
-        """Whether no cohort of the environment is above shadow."""
-        return not any(consequence.moves for consequence in self.consequences)

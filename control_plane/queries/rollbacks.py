@@ -2,14 +2,17 @@
 
 from control_plane.commands.changes import load_environment
 from control_plane.context import Context
+from control_plane.etags import environment_etag
 from control_plane.queries import cards
-from control_plane.queries.pages import (
+from control_plane.queries.pages_changes import (
     CohortMove,
+    LatchPart,
     RollbackConsequence,
     RollbackLine,
     RollbackPage,
+    ViolationLine,
 )
-from control_plane.state import ActorKind
+from control_plane.state import ActorKind, Environment
 from reducer.rollout.ladder import Rollout
 from reducer.vocabulary import Mode
 
@@ -25,10 +28,11 @@ def rollback_page(context: Context, environment: str) -> RollbackPage:
     return RollbackPage(
         frame=cards.frame(context),
         environment=environment,
+        etag=environment_etag(held),
         consequences=tuple(
             _consequence(context, rollout) for rollout in context.environments.rollouts(held)
         ),
-        latch=cards.latch_view(held),
+        latched=_latched(context, held),
         last=None
         if last is None
         else RollbackLine(
@@ -38,6 +42,21 @@ def rollback_page(context: Context, environment: str) -> RollbackPage:
             is_automatic=last.actor.kind is ActorKind.SYSTEM,
             reason=last.reason,
         ),
+    )
+
+
+def _latched(context: Context, environment: Environment) -> LatchPart | None:
+    latch = cards.latch_view(environment)
+    if latch is None:
+        return None
+    found = context.incidents.violations(environment.name)
+    newest = next((each for each in found if each.id == latch.newest_violation), None)
+    return LatchPart(
+        latch=latch,
+        violation=None
+        if newest is None
+        else ViolationLine(newest.id, newest.invariant, newest.guard, newest.mode, newest.at),
+        open_violations=cards.open_violations(environment),
     )
 
 

@@ -23,7 +23,7 @@ def guard(environment: str, guard: str) -> str:
 
 @blueprint.post("/environments/<environment>/guards/<guard>/cohorts/<cohort>")
 def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[str, int]:
-    """Set one cohort's mode; lowering needs no gate."""
+    """Set one cohort's mode: lower, or from off to shadow, on the rollout as it was seen."""
     who = require(Role.OPERATOR, environment)
     form = FormReading()
     reason, mode = form.reason(), form.mode("mode")
@@ -38,6 +38,7 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
             change=commands.CohortChange(mode=mode),
             actor=actor_of(who),
             reason=reason,
+            if_match=form.text("etag") or None,
         )
     except GuardwaveError as error:
         page = _render(environment, guard, form=form, cohort=cohort, refusal=error)

@@ -1,10 +1,13 @@
-"""Rolling an environment back to shadow: a page that says what happens, a reason, one button."""
+"""Rolling an environment back to shadow, and acknowledging what rolled it back by itself."""
+
+from dataclasses import dataclass, field
 
 from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from control_plane.access import actor_of
 from control_plane.commands import rollback as commands
+from control_plane.errors import GuardwaveError
 from control_plane.queries import rollbacks as queries
 from dashboards.blueprint import blueprint
 from dashboards.forms import FormReading
@@ -12,11 +15,20 @@ from dashboards.sessions import can_change, context, require
 from reducer.vocabulary import Role
 
 
+@dataclass(frozen=True, slots=True)
+class SubmittedForms:
+    """What was typed into the page's two forms, and why the acknowledgement was refused."""
+
+    rollback: FormReading = field(default_factory=FormReading)
+    acknowledgement: FormReading = field(default_factory=FormReading)
+    refusal: GuardwaveError | None = None
+
+
 @blueprint.get("/environments/<environment>/rollback")
 def rollback(environment: str) -> str:
     """Show what a rollback would do, and the last one."""
     require(Role.VIEWER, environment)
-    return _render(environment, FormReading())
+    return _render(environment, SubmittedForms())
 
 
 @blueprint.post("/environments/<environment>/rollback")
@@ -26,19 +38,44 @@ def roll_back(environment: str) -> Response | tuple[str, int]:
     form = FormReading()
     reason = form.reason()
     if form.errors:
-        return _render(environment, form), 400
+        return _render(environment, SubmittedForms(rollback=form)), 400
     record = commands.roll_back(context(), environment, actor=actor_of(who), reason=reason)
     outcome = "changed" if record.changed else "unchanged"
     return redirect(url_for(".rollback", environment=environment, outcome=outcome), code=303)
 
 
-def _render(environment: str, form: FormReading) -> str:
+@blueprint.post("/environments/<environment>/rollbacks/<int:number>/acknowledgement")
+def acknowledge(environment: str, number: int) -> Response | tuple[str, int]:
+    """Release the latch, naming the newest violation and the environment as they were shown."""
+    who = require(Role.OPERATOR, environment)
+    form = FormReading()
+    reason, last_violation = form.reason(), form.whole_number("last_violation")
+    if form.errors:
+        return _render(environment, SubmittedForms(acknowledgement=form)), 400
+    try:
+        commands.acknowledge(
+            context(),
+            environment,
+            number,
+            last_violation=last_violation,
+            actor=actor_of(who),
+            reason=reason,
+            if_match=form.text("etag") or None,
+        )
+    except GuardwaveError as error:
+        forms = SubmittedForms(acknowledgement=form, refusal=error)
+        return _render(environment, forms), error.status
+    address = url_for(".rollback", environment=environment, outcome="acknowledged")
+    return redirect(address, code=303)
+
+
+def _render(environment: str, forms: SubmittedForms) -> str:
     page = queries.rollback_page(context(), environment)
     return render_template(
         "rollback.html",
         page=page,
         frame=page.frame,
-        form=form,
+        forms=forms,
         outcome=request.args.get("outcome"),
         can_change=can_change(environment),
     )

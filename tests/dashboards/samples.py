@@ -5,25 +5,29 @@ from datetime import UTC, date, datetime, timedelta
 
 from control_plane.queries.pages import (
     CohortLine,
-    CohortMove,
     Frame,
-    GatePage,
     GateSummary,
     GuardCard,
     GuardPage,
     LatchView,
     NextStep,
     OverviewPage,
-    PromotionOffer,
-    RollbackConsequence,
-    RollbackLine,
-    RollbackPage,
     RosterView,
     TelemetryHealth,
     TelemetryState,
     ViolationCount,
     WaveDayLine,
     WaveProgress,
+)
+from control_plane.queries.pages_changes import (
+    CohortMove,
+    GatePage,
+    LatchPart,
+    PromotionOffer,
+    RollbackConsequence,
+    RollbackLine,
+    RollbackPage,
+    ViolationLine,
 )
 from control_plane.queries.pages_evaluation import EvaluationView, JsonValue, evaluation_view
 from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
@@ -35,7 +39,9 @@ UNPROVEN = (
     "Not proven: completion 93.1 % enforced v 93.9 % control, difference -0.8 pp, could be as low "
     "as -2.1 pp; margin -1 pp."
 )
-LATCH = LatchView("contract_violation in a record of repeated_tool_failure, mode enforce.", NOW, 17)
+LATCH = LatchView(
+    2, "contract_violation in a record of repeated_tool_failure, mode enforce.", NOW, 17
+)
 
 
 def metric(name: str, **changes: JsonValue) -> dict[str, JsonValue]:
@@ -183,7 +189,7 @@ def wire(**changes: JsonValue) -> dict[str, JsonValue]:
                 "check": "coverage",
                 "verdict": "within",
                 "sentence": "84,198 of 84,322 ended prompts are whole, 99.85 %; 99 % is asked.",
-                "numbers": {"covered": 84_198, "ended": 84_322, "share": 0.9985},
+                "numbers": {"covered": 84_198, "ended": 84_322, "needed_share": 0.99},
             },
             {
                 "check": "contract",
@@ -256,6 +262,7 @@ GUARD_PAGE = GuardPage(
     frame=FRAME,
     card=CARD,
     generation=9,
+    etag='"r9"',
     roster=RosterView(1243, "5f1e7c29a0b94c55", "guardwave-draw-1"),
     days=(
         WaveDayLine(date(2026, 11, 27), True, None),
@@ -286,12 +293,14 @@ GATE_PAGE = GatePage(
     evaluated_at=NOW - timedelta(minutes=4),
     evaluation=evaluation(),
     newest_id=12,
+    moved_on=None,
     offer=replace(OFFER, is_allowed=False, why_not="the verdict is beyond, not within."),
     promotions=(),
 )
 ROLLBACK_PAGE = RollbackPage(
     frame=FRAME,
     environment="internal",
+    etag='"e31"',
     consequences=(
         RollbackConsequence(
             GUARD,
@@ -304,6 +313,11 @@ ROLLBACK_PAGE = RollbackPage(
         ),
         RollbackConsequence("identical_call", Mode.SHADOW, None, ()),
     ),
-    latch=None,
+    latched=None,
     last=RollbackLine(2, NOW - timedelta(days=9), "ops-token", False, "drill before the wave"),
+)
+LATCHED_PART = LatchPart(
+    latch=LATCH,
+    violation=ViolationLine(17, Invariant.CONTRACT_VIOLATION, GUARD, Mode.ENFORCE, NOW),
+    open_violations=3,
 )

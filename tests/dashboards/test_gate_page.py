@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from control_plane.errors import StateConflict
-from control_plane.queries.pages import GatePage, PromotionLine
+from control_plane.queries.pages_changes import GatePage, PromotionLine
 from control_plane.state import PromotionStatus
 from dashboards.forms import FormReading
 from dashboards.plots import forest_plot, verdict_counts

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dashboards.forms import FormReading
+from dashboards.views.rollbacks import SubmittedForms
 from tests.dashboards import samples
 from tests.dashboards.conftest import VIEWER, Render
 from tests.dashboards.reading import words
@@ -14,7 +15,7 @@ def rollback_of(render: Render, **values: object) -> str:
         **{
             "page": samples.ROLLBACK_PAGE,
             "frame": samples.FRAME,
-            "form": FormReading(),
+            "forms": SubmittedForms(),
             "outcome": None,
             "can_change": True,
         }
@@ -42,7 +43,7 @@ def test_rolling_back_twice_is_told_as_such(render: Render) -> None:
 
 def test_an_error_is_text_that_its_field_points_to(render: Render) -> None:
     form = FormReading(typed={"reason": "why"}, errors={"reason": "Say why."})
-    page = rollback_of(render, form=form)
+    page = rollback_of(render, forms=SubmittedForms(rollback=form))
 
     assert '<p class="error" id="reason-error">Say why.</p>' in page
     assert 'aria-describedby="reason-hint reason-error" aria-invalid="true"' in page

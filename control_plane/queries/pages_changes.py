@@ -1,0 +1,144 @@
+"""What the pages show on which a person decides: promoting on a gate evaluation, rolling back."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from control_plane.queries.pages import Frame, GuardCard, LatchView
+from control_plane.queries.pages_evaluation import EvaluationView
+from control_plane.state import PromotionStatus
+from reducer.vocabulary import Cohort, Invariant, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class CohortMove:
+    """What a change would do to one cohort."""
+
+    cohort: Cohort
+    owners: int | None
+    before: Mode
+    after: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionLine:
+    """A promotion that named this evaluation; `refusal` says why it was refused."""
+
+    promotion_id: int
+    status: PromotionStatus
+    requested_at: datetime
+    actor: str
+    reason: str
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionOffer:
+    """The step that this evaluation is about, and why it can't be taken when it can't."""
+
+    to: Mode
+    share_bps: int | None
+    moves: tuple[CohortMove, ...]
+    is_allowed: bool
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a rollout stands on the ladder: then, when it was evaluated, or now."""
+
+    phase: Mode
+    wave: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOn:
+    """The rollout is no longer what the evaluation was about; wave 0 means that none is open."""
+
+    then: Standing
+    now: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class GatePage:
+    """One gate evaluation. `newest_id` is the newest evaluation of the same rollout.
+
+    With `moved_on` there is no offer: the evaluation is about a step of the past.
+    """
+
+    frame: Frame
+    card: GuardCard
+    evaluation_id: int
+    digest: str
+    evaluated_at: datetime
+    evaluation: EvaluationView
+    newest_id: int
+    moved_on: MovedOn | None
+    offer: PromotionOffer | None
+    promotions: tuple[PromotionLine, ...]
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no later evaluation of this rollout exists."""
+        return self.evaluation_id == self.newest_id
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackConsequence:
+    """What a rollback would do to one guard; no moves when it is in shadow or off already."""
+
+    guard: str
+    phase: Mode
+    enforced_share_bps: int | None
+    moves: tuple[CohortMove, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackLine:
+    """A rollback that happened."""
+
+    rollback_id: int
+    at: datetime
+    actor: str
+    is_automatic: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationLine:
+    """One violated invariant, and the mode that the assignment id of its record speaks of."""
+
+    violation_id: int
+    invariant: Invariant
+    guard: str
+    mode: Mode
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LatchPart:
+    """What a person looks at before acknowledging: the newest violation, and how many are open."""
+
+    latch: LatchView
+    violation: ViolationLine | None
+    open_violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPage:
+    """What rolling an environment back would do now, and the last time it happened.
+
+    `etag` is the environment's, which an acknowledgement sends back as `If-Match`.
+    """
+
+    frame: Frame
+    environment: str
+    etag: str
+    consequences: tuple[RollbackConsequence, ...]
+    latched: LatchPart | None
+    last: RollbackLine | None
+
+    @property
+    def is_in_shadow(self) -> bool:
+        """Whether no cohort of the environment is above shadow."""
+        return not any(consequence.moves for consequence in self.consequences)

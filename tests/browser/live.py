@@ -1,0 +1,145 @@
+"""A real server for browsers: the demo's history in a store of its own, served on wall time."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import redis
+import urllib3
+
+from control_plane.cli.serve import sign_in_link
+from control_plane.clock import Clock, fixed, to_ns
+from control_plane.commands.environments import create_environment, create_rollout
+from control_plane.commands.evaluations import request_evaluation
+from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.context import Context, over
+from control_plane.demo import bootstrap
+from control_plane.demo.story import GUARD, VERSION
+from control_plane.jobs.evaluating import evaluate_gate
+from control_plane.policy import load
+from control_plane.settings import Settings
+from control_plane.startup import open_store
+from control_plane.state import Actor, ActorKind
+from control_plane.stores.embedded import EmbeddedServer
+from control_plane.supervisor import url_of
+from reducer.vocabulary import Gate, Invariant, Mode
+
+LATCHED = "lab"
+READY_WITHIN_S = 60.0
+STOP_WITHIN_S = 15.0
+_ROOT = Path(__file__).parents[2]
+_ACTOR = Actor("tests of pages", ActorKind.BOOTSTRAP)
+_WHY = "an environment for browsers"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveServer:
+    """Where it listens, and a link that signs in as an admin, once.
+
+    internal is in its first enforce wave, public-cloud's shadow gate is within, lab is latched.
+    """
+
+    url: str
+    sign_in_url: str
+    environments: tuple[str, ...]
+
+
+@contextmanager
+def served(data_dir: Path) -> Iterator[LiveServer]:
+    """Build the past in an empty directory, then run `guardwave serve` on it."""
+    policy = resources.files("control_plane.demo").joinpath("policy.toml")
+    settings = Settings(data_dir=data_dir, port=_free_port(), policy_path=Path(str(policy)))
+    with EmbeddedServer.start(data_dir), open_store(settings) as client:
+        link = _past(client, settings)
+    output = data_dir / "serve.out"
+    given = {name: text for name, text in os.environ.items() if name != "REDIS_URL"}
+    with output.open("wb") as out:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "control_plane.cli", "serve"],
+            cwd=_ROOT,
+            env={
+                **given,
+                "GUARDWAVE_DATA": str(data_dir),
+                "GUARDWAVE_PORT": str(settings.port),
+                "GUARDWAVE_POLICY": str(policy),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait_until_ready(server, url_of(settings), output)
+            names = (bootstrap.INTERNAL, bootstrap.PUBLIC, LATCHED)
+            yield LiveServer(url_of(settings), link, names)
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(STOP_WITHIN_S)
+
+
+def _past(client: redis.Redis, settings: Settings) -> str:
+    """Tell the demo's story up to today, without the mark that `serve` refuses."""
+    now = datetime.now(UTC)
+    # A clock that is not wall time is what a history's import asks for.
+    clock = Clock(wall_origin_ns=to_ns(now), moment_origin_ns=to_ns(now), speed=2.0)
+    context = over(
+        client,
+        clock=clock,
+        policies=load(settings.policy_path),
+        randomness=bootstrap.seeded_randomness(),
+    )
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    bootstrap.build(context, midnight, say=lambda _text: None)
+    context = replace(context, clock=fixed(now))
+    fence = context.jobs.lease(bootstrap.PUBLIC, _ACTOR.id)
+    asked = request_evaluation(context, bootstrap.PUBLIC, GUARD, gate=Gate.SHADOW, actor=_ACTOR)
+    evaluate_gate(context, bootstrap.PUBLIC, GUARD, asked.id, fence=fence)
+    context.jobs.release(bootstrap.PUBLIC)
+    _latched(context)
+    return sign_in_link(over(client, clock=Clock(), policies=context.policies), settings, name="me")
+
+
+def _latched(context: Context) -> None:
+    create_environment(context, LATCHED, requires=None, actor=_ACTOR, reason=_WHY)
+    create_rollout(context, LATCHED, GUARD, version_pin=(VERSION,), actor=_ACTOR, reason=_WHY)
+    found = FoundViolation(
+        identity="a record of the tests",
+        invariant=Invariant.CONTRACT_VIOLATION,
+        guard=GUARD,
+        mode=Mode.SHADOW,
+        generation=1,
+    )
+    assert latch(context, LATCHED, [found]) is not None
+
+
+def _wait_until_ready(server: subprocess.Popen[bytes], url: str, output: Path) -> None:
+    pool = urllib3.PoolManager(retries=False, timeout=2.0)
+    deadline = time.monotonic() + READY_WITHIN_S
+    while time.monotonic() < deadline:
+        try:
+            if pool.request("GET", f"{url}/readyz").status == 200:
+                return
+        except urllib3.exceptions.HTTPError:
+            pass
+        try:
+            server.wait(0.2)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    pytest.fail(f"{url} did not become ready; it printed:\n{output.read_text()}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
