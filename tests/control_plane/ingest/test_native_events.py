@@ -1,9 +1,7 @@
 import pytest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS
 from control_plane.ingest.native import read_logs
-from control_plane.ingest.otlp import KeyValues
 from control_plane.ingest.records import (
     FlagEvaluation,
     LoopDetected,
@@ -335,69 +333,6 @@ def test_the_observed_time_stands_in_for_a_missing_time():
     assert record.time_ns == NOW_NS - 5
     found = rejected(TRANSITION, time_unix_nano=0)
     assert found.reason is RejectReason.NO_TIME
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        pytest.param("tool.arguments", "ls", id="arguments"),
-        pytest.param("toolArguments", "ls", id="in camel case"),
-        pytest.param("gen_ai.tool.call.result", "ok", id="result"),
-        pytest.param("exception.message", "boom", id="error text"),
-        pytest.param("exception.stacktrace", "at", id="stack"),
-        pytest.param("code.file.path", "a.py", id="path"),
-        pytest.param("server.address", "db", id="server"),
-        pytest.param("user.id", "u", id="user"),
-        pytest.param("private_key", "k", id="private key"),
-        pytest.param("note", "x" * 129, id="a long string"),
-        pytest.param("note", "é" * 65, id="long in bytes"),
-        pytest.param("notes", ("x", "y" * 129), id="a long string in an array"),
-        pytest.param("note", KeyValues((("user", "u"),)), id="a denied key in a map"),
-        pytest.param("agent.guard.error.type", "x" * 129, id="error text as error type"),
-    ],
-)
-def test_a_field_that_must_never_be_sent_is_told_and_dropped(key, value):
-    decoded = read_one({**TRANSITION, key: value})
-    assert decoded.dropped_attributes == 1
-    (record,) = decoded.records
-    assert isinstance(record, Transition)
-    assert record.deny_listed == (key,)
-    assert "x" * 129 not in repr(record)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        pytest.param("thread.name", "main", id="unknown key"),
-        pytest.param("note", "x" * 128, id="a string at the limit"),
-        pytest.param("user_agent.original", "qwen", id="a user agent is no user"),
-        pytest.param("agent.guard.prompt.turns", 3, id="a known key on another event"),
-        pytest.param("notes", (1, None, True), id="an array of no strings"),
-    ],
-)
-def test_any_other_unknown_field_is_dropped_and_counted(key, value):
-    decoded = read_one({**TRANSITION, key: value})
-    assert decoded.dropped_attributes == 1
-    (record,) = decoded.records
-    assert isinstance(record, Transition)
-    assert record.deny_listed == ()
-
-
-def test_several_long_assignment_ids_are_no_sensitive_field():
-    ids = "~".join(f"a1.{'x' * 100}.{n}" for n in range(3))
-    record = accepted({**TRANSITION, "agent.guard.assignment.id": ids})
-    assert len(record.assignment_ids) == 3
-    assert record.deny_listed == ()
-
-
-def test_the_resource_may_hold_paths_and_long_strings():
-    resource = {**RESOURCE, "process.executable.path": "/bin/agent", "process.command": "x" * 500}
-    assert accepted(TRANSITION, resource=resource).deny_listed == ()
-
-
-def test_a_body_with_content_is_told():
-    assert accepted(TRANSITION, body=AnyValue(string_value="text")).has_body
-    assert not accepted(TRANSITION, body=AnyValue()).has_body
 
 
 def test_the_clock_of_the_environment_is_applied_before_the_window():
