@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from control_plane.errors import StateConflict
-from control_plane.queries.pages_changes import GatePage, PromotionLine
+from control_plane.queries.pages_changes import GatePage, MovedOn, PromotionLine, Standing
+from control_plane.queries.pages_evaluation import CheckView
 from control_plane.state import PromotionStatus
 from dashboards.forms import FormReading
 from dashboards.plots import forest_plot, verdict_counts
+from reducer.vocabulary import Mode, Verdict
 from tests.dashboards import samples
 from tests.dashboards.conftest import OPERATOR, VIEWER, Render
 from tests.dashboards.reading import words
@@ -76,6 +78,34 @@ def test_a_viewer_sees_who_could_promote(render: Render) -> None:
 
     assert "/promotions" not in page
     assert "The token eyes is viewer; this needs operator of internal." in words(page)
+
+
+def test_a_check_shows_only_the_numbers_that_its_sentence_leaves_out(render: Render) -> None:
+    said = words(gate_of(render))
+
+    assert "99 % is asked. covered prompts84,198needed share99 %" in said
+    assert "7 of 7 complete days. Telemetry coverage" in said
+
+
+def test_a_check_that_the_page_does_not_know_shows_all_its_numbers(render: Render) -> None:
+    check = CheckView("novelty", Verdict.WITHIN, "All is new.", {"new_owners": 12})
+    evaluation = replace(samples.GATE_PAGE.evaluation, checks=(check,))
+
+    said = words(gate_of(render, replace(samples.GATE_PAGE, evaluation=evaluation)))
+
+    assert "Novelty within All is new. new owners12" in said
+
+
+def test_an_evaluation_of_a_past_step_says_what_has_moved_on(render: Render) -> None:
+    moved = MovedOn(Standing(Mode.WARN, 2, 5), Standing(Mode.SHADOW, 4, 9))
+    page = gate_of(render, replace(samples.GATE_PAGE, moved_on=moved, offer=None, newest_id=14))
+    said = words(page[page.index('id="promotion"') :])
+
+    assert "the rollout has moved on" in said
+    assert "When evaluated◑ warn25" in said
+    assert "Now◔ shadow49" in said
+    assert "See the newest evaluation" in said
+    assert "Promote to" not in said
 
 
 def test_an_older_evaluation_leads_to_the_newest(render: Render) -> None:

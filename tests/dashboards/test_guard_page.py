@@ -47,6 +47,17 @@ def test_a_cohort_that_is_off_has_nothing_lower(render: Render) -> None:
     assert "<select" not in page
 
 
+def test_a_rollout_that_is_off_can_be_switched_on_in_shadow(render: Render) -> None:
+    off = replace(samples.PUBLIC.cohorts[0], mode=Mode.OFF)
+    card = replace(samples.PUBLIC, phase=Mode.OFF, cohorts=(off,), wave=None)
+
+    page = guard_of(render, page=replace(samples.GUARD_PAGE, card=card), due_gate=None)
+
+    assert "Switch on in shadow" in words(page)
+    assert 'name="mode" value="shadow"' in page
+    assert 'name="etag" value="&#34;r9&#34;"' in page
+
+
 def test_the_guard_page_says_why_a_day_does_not_count(render: Render) -> None:
     said = words(guard_of(render))
 

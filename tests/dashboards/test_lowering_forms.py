@@ -1,5 +1,7 @@
 """Setting a cohort lower and rolling back by a form, over a real store."""
 
+import re
+
 import pytest
 
 from control_plane.context import Context
@@ -43,6 +45,28 @@ def test_a_form_that_cannot_be_done_comes_back_with_the_reason(
 
     assert answer.status_code == status
     assert said in answer.text
+    assert rollout is not None
+    assert rollout.phase is Mode.SHADOW
+
+
+def test_a_rollout_that_is_off_is_switched_on_as_it_was_shown(
+    sign_in: SignIn, control: Context
+) -> None:
+    client = sign_in()
+    asked = {"mode": "off", "reason": "this guard is noisy"}
+    client.post(f"{GUARD_PATH}/cohorts/everyone", headers=HERE, data=asked)
+    etag = re.search(r'name="etag" value="&#34;(\w+)&#34;"', client.get(GUARD_PATH).text)
+    assert etag is not None
+
+    asked = {"mode": "shadow", "reason": "it was mended", "etag": '"of yesterday"'}
+    stale = client.post(f"{GUARD_PATH}/cohorts/everyone", headers=HERE, data=asked)
+    asked |= {"etag": f'"{etag[1]}"'}
+    answer = client.post(f"{GUARD_PATH}/cohorts/everyone", headers=HERE, data=asked)
+    rollout = control.environments.rollout("internal", GUARD)
+
+    assert stale.status_code == 412
+    assert ">it was mended</textarea>" in stale.text
+    assert answer.status_code == 303
     assert rollout is not None
     assert rollout.phase is Mode.SHADOW
 

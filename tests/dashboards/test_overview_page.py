@@ -45,6 +45,14 @@ def test_an_environment_without_a_rollout_says_how_to_begin(render: Render) -> N
     assert "No guard is under rollout here yet" in words(overview_of(render, samples.CARD))
 
 
+def test_an_evaluation_of_an_older_wave_is_not_taken_for_the_running_one(render: Render) -> None:
+    older = replace(samples.CARD, gate=replace(samples.SUMMARY, wave=2))
+
+    assert "wave 3, 29 November" in words(overview_of(render, samples.CARD))
+    said = words(overview_of(render, older))
+    assert "Enforce gate, last evaluation, wave 2 (not the running wave)" in said
+
+
 def test_a_latched_environment_comes_first_and_says_why(render: Render) -> None:
     latched = replace(samples.LATCHED, environment="public-cloud")
     page = overview_of(render, samples.CARD, latched)

@@ -49,6 +49,25 @@ def test_an_error_is_text_that_its_field_points_to(render: Render) -> None:
     assert 'aria-describedby="reason-hint reason-error" aria-invalid="true"' in page
 
 
+def test_an_automatic_rollback_is_acknowledged_on_what_was_shown(render: Render) -> None:
+    page = replace(samples.ROLLBACK_PAGE, latched=samples.LATCHED_PART)
+    shown = rollback_of(render, page=page)
+
+    assert "Newest violation17 of 3 open" in words(shown)
+    assert "contract violation" in words(shown)
+    assert '/environments/internal/rollbacks/2/acknowledgement"' in shown
+    assert 'name="last_violation" value="17"' in shown
+    assert 'name="etag" value="&#34;e31&#34;"' in shown
+
+
+def test_a_viewer_sees_the_violation_and_who_could_acknowledge_it(render: Render) -> None:
+    page = replace(samples.ROLLBACK_PAGE, latched=samples.LATCHED_PART)
+    shown = rollback_of(render, page=page, identity=VIEWER, can_change=False)
+
+    assert "/acknowledgement" not in shown
+    assert 'aria-describedby="why-not-acknowledge"' in shown
+
+
 def test_a_viewer_sees_only_the_environments_of_the_token(render: Render) -> None:
     said = words(rollback_of(render, identity=VIEWER, can_change=False))
 

@@ -1,0 +1,92 @@
+"""Acknowledging an automatic rollback by a form, over a real store."""
+
+import pytest
+
+from control_plane.commands.changes import load_environment
+from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.context import Context
+from control_plane.etags import environment_etag
+from reducer.vocabulary import Invariant, Mode, Role
+from tests.dashboards.conftest import HERE, SignIn
+from tests.dashboards.samples import GUARD
+
+PAGE = "/environments/internal/rollback"
+ACKNOWLEDGEMENT = "/environments/internal/rollbacks/1/acknowledgement"
+
+
+def violated(control: Context, identity: str) -> str:
+    """Let a record violate an invariant; return the environment's ETag after it."""
+    found = FoundViolation(identity, Invariant.CONTRACT_VIOLATION, GUARD, Mode.SHADOW, 1)
+    assert latch(control, "internal", [found]) is not None
+    return environment_etag(load_environment(control, "internal"))
+
+
+def asked(etag: str) -> dict[str, str]:
+    return {"last_violation": "1", "etag": etag, "reason": "a broken build, now gone"}
+
+
+def test_an_acknowledgement_releases_the_latch_and_raises_nothing(
+    sign_in: SignIn, control: Context
+) -> None:
+    etag = violated(control, "one")
+    client = sign_in()
+    assert "Acknowledge violation 1" in client.get(PAGE).text
+
+    answer = client.post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
+
+    assert answer.status_code == 303
+    assert load_environment(control, "internal").latch is None
+    assert "The latch of internal is released." in client.get(answer.headers["Location"]).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        pytest.param({"reason": "fine"}, 400, "at least 10", id="a short reason"),
+        pytest.param({"last_violation": "x"}, 400, "is a whole number", id="no violation"),
+        pytest.param({"last_violation": "7"}, 409, "the newest violation is 1", id="another one"),
+        pytest.param({"etag": ""}, 428, "needs If-Match", id="no etag"),
+        pytest.param(
+            {"etag": '"old"'}, 412, "changed since this page was shown", id="a stale etag"
+        ),
+    ],
+)
+def test_an_acknowledgement_that_cannot_be_comes_back_with_the_reason(
+    sign_in: SignIn, control: Context, changes: dict[str, str], status: int, said: str
+) -> None:
+    etag = violated(control, "one")
+    answer = sign_in().post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag) | changes)
+
+    assert answer.status_code == status
+    assert said in answer.text
+    assert f">{(asked(etag) | changes)['reason']}</textarea>" in answer.text
+    assert load_environment(control, "internal").latch is not None
+
+
+def test_a_violation_that_came_after_the_page_was_shown_refuses_and_is_shown(
+    sign_in: SignIn, control: Context
+) -> None:
+    etag = violated(control, "one")
+    violated(control, "two")
+    answer = sign_in().post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
+
+    assert answer.status_code == 412
+    assert "Acknowledge violation 2" in answer.text
+    assert load_environment(control, "internal").latch is not None
+
+
+def test_a_viewer_cannot_acknowledge(sign_in: SignIn, control: Context) -> None:
+    etag = violated(control, "one")
+    answer = sign_in(Role.VIEWER).post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
+
+    assert answer.status_code == 403
+    assert load_environment(control, "internal").latch is not None
+
+
+def test_another_site_cannot_acknowledge(sign_in: SignIn, control: Context) -> None:
+    etag = violated(control, "one")
+    there = {"Sec-Fetch-Site": "cross-site"}
+    answer = sign_in().post(ACKNOWLEDGEMENT, headers=there, data=asked(etag))
+
+    assert answer.status_code == 403
+    assert load_environment(control, "internal").latch is not None
