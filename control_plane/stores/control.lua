@@ -62,7 +62,7 @@ local function finish(keys, argv)
   return 1
 end
 
--- gw_facts: state facts of owners. KEYS[1] facts hash, KEYS[2] changes zset, KEYS[3] change counter.
+-- gw_facts: state facts of owners. KEYS[1] facts hash, KEYS[2] changes zset, KEYS[3] its counter.
 -- ARGV: pseudonym, facts, pseudonym, facts, ... Returns how many owners changed.
 local function facts(keys, argv)
   local changed = 0

@@ -14,6 +14,8 @@ local KEEP_EVIDENCE_S = 120 * 86400
 local LOST_AFTER_S = 24 * 3600
 -- Numbers here are doubles: beyond this a sum would lose count, so it stays at it.
 local MOST = 2 ^ 53 - 1
+-- A prompt with more gaps than half of this counts as one with a repetition: memory is bounded.
+local MOST_RUNS = 1024
 
 -- Places in an owner-day row; CANCELLED to LIMIT (2 to 6) come with the event. The histogram's
 -- [bucket, count, ...] pairs follow the sums.
@@ -64,10 +66,10 @@ local function cell_name(batch, id)
 end
 
 -- A prompt: p(seudonym), b(ucket of its owner), s(tart: second, day, hour), e(nd: second, day, and
--- the numbers of its event), f(irst day of its events until one of the two is known), n(umber of
--- transitions), m(aximum) and a (sum) of their sequences, x when disrupted, l when lost, g(uards
--- by name). A guard: c(ell), the second t that it was seen at, w(ould stop), p (stops),
--- u(nreliable input), v when switched.
+-- the numbers of its event), f(irst day of its events until one of the two is known), q: the
+-- sequences of its transitions as sorted runs [first, last, ...], r when one of them was repeated,
+-- x when disrupted, l when lost, g(uards by name). A guard: c(ell), the second t that it was seen
+-- at, w(ould stop), p (stops), u(nreliable input), v when switched.
 local function prompt_of(batch, event)
   local found = batch.prompts[event[4]]
   if found then return found end
@@ -75,7 +77,7 @@ local function prompt_of(batch, event)
   if held then
     found = cmsgpack.unpack(held)
   else
-    found = { p = event[5], b = event[6], n = 0, m = 0, a = 0, g = {} }
+    found = { p = event[5], b = event[6], q = {}, g = {} }
   end
   batch.prompts[event[4]] = found
   return found
@@ -116,6 +118,26 @@ local function place(batch, prompt, pair, second)
   end
 end
 
+-- Add a sequence to the runs, and join it with the runs beside it.
+local function number(prompt, sequence)
+  local runs, at = prompt.q, 1
+  while runs[at] and runs[at + 1] < sequence do at = at + 2 end
+  if prompt.r or #runs >= MOST_RUNS or runs[at] and runs[at] <= sequence then
+    prompt.r, prompt.q = 1, {}
+    return
+  end
+  table.insert(runs, at, sequence)
+  table.insert(runs, at, sequence)
+  if runs[at + 2] == sequence + 1 then
+    table.remove(runs, at + 1)
+    table.remove(runs, at + 1)
+  end
+  if runs[at - 1] == sequence - 1 then
+    table.remove(runs, at - 1)
+    table.remove(runs, at - 1)
+  end
+end
+
 local function learn(batch, prompt, event)
   local kind, day, second, numbers = event[1], event[7], event[8], event[11]
   for _, pair in ipairs(event[9]) do place(batch, prompt, pair, second) end
@@ -127,9 +149,7 @@ local function learn(batch, prompt, event)
     prompt.x = 1
   else
     local sequence, would_stop, stop, unreliable = unpack(numbers)
-    prompt.n = prompt.n + 1
-    prompt.m = math.max(prompt.m, sequence)
-    prompt.a = prompt.a + sequence
+    number(prompt, sequence)
     local guard = prompt.g[event[9][1][1]]
     guard.w = guard.w + would_stop
     guard.p = guard.p + stop
@@ -147,12 +167,11 @@ local function is_open(prompt)
 end
 
 -- Covered: a start, an end, and as many transitions as the end reports, numbered from 1 without a
--- gap. The sum of the numbers tells a gap that a repeated number hides from the other two.
+-- gap or a repetition.
 local function is_covered(prompt, reported)
-  if not (prompt.s and prompt.e) or prompt.n ~= reported or prompt.m ~= reported then
-    return false
-  end
-  return prompt.a == reported * (reported + 1) / 2
+  if prompt.r or not (prompt.s and prompt.e) then return false end
+  if reported == 0 then return #prompt.q == 0 end
+  return #prompt.q == 2 and prompt.q[1] == 1 and prompt.q[2] == reported
 end
 
 local function change_of(batch, prompt, guard, day)

@@ -103,7 +103,8 @@ local function write_days(batch)
     for field, by in pairs(batch.days[day] or {}) do
       if by ~= 0 then redis.call('HINCRBY', key, field, by) end
     end
-    if redis.call('HEXISTS', key, 'sealed_at') == 1 then redis.call('HINCRBY', key, 'revision', 1) end
+    local is_sealed = redis.call('HEXISTS', key, 'sealed_at') == 1
+    if is_sealed then redis.call('HINCRBY', key, 'revision', 1) end
     redis.call('EXPIRE', key, KEEP_EVIDENCE_S)
     redis.call('SADD', 'dys:' .. batch.slot, day)
   end

@@ -155,7 +155,10 @@ def test_a_switch_is_seen_before_the_prompt_has_a_day(evidence):
         pytest.param([1, 2], 3, 0, id="the last is missing"),
         pytest.param([1, 2, 3], 2, 0, id="more than reported"),
         pytest.param([1, 1, 3], 3, 0, id="a repeated number hides a gap"),
+        pytest.param([0, 3, 3], 3, 0, id="a repeated number and a zero hide two"),
         pytest.param([0, 1, 2], 3, 0, id="counted from 0"),
+        pytest.param([0], 0, 0, id="one where none is reported"),
+        pytest.param([5, 1, 3, 2, 4], 5, 1, id="runs that join"),
         pytest.param([1], None, 0, id="the host does not report how many"),
     ],
 )
@@ -169,6 +172,15 @@ def test_coverage_needs_a_gapless_sequence_as_long_as_reported(
     ]
     write(evidence, event(START, 1), event(replace(END, transitions=reported), 2), *moves)
     assert [row.covered for row in rows(evidence)] == [covered]
+
+
+def test_a_prompt_with_a_thousand_gaps_is_remembered_in_bounded_space(any_store, evidence):
+    moves = [event(Transitioned(2 * at, False, False, False), at) for at in range(2000)]
+    write(evidence, *moves)
+    (key,) = any_store.keys("ps:*")
+    assert any_store.strlen(key) < 10_000
+    write(evidence, event(START, -1), event(replace(END, transitions=2000), -2))
+    assert [row.covered for row in rows(evidence)] == [0]
 
 
 def test_a_prompt_without_an_end_is_lost_after_a_day_and_found_when_the_end_comes(evidence):
