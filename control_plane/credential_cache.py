@@ -15,6 +15,11 @@ class CredentialCache:
         self._tokens: dict[str, Token] = {}
         self._unknown: set[str] = set()
 
+    @property
+    def reading(self) -> object:
+        """What stands for the present tokens: another object as soon as any of them changed."""
+        return self._tokens
+
     def replace(self, tokens: tuple[Token, ...]) -> None:
         """Take over what the store holds now; the refresher calls it when anything changed."""
         self._tokens = {token.id: token for token in tokens}

@@ -1,10 +1,11 @@
 """What a web worker answers agent hosts from: the snapshot, the credentials and the clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from control_plane.clock import Clock
 from control_plane.context import Context
 from control_plane.credential_cache import CredentialCache
+from control_plane.queries.answer_memory import AnswerMemory
 from control_plane.refresher import Refresher
 
 EXTENSION = "guardwave_data_plane"
@@ -17,6 +18,7 @@ class DataPlane:
     refresher: Refresher
     credentials: CredentialCache
     clock: Clock
+    answers: AnswerMemory = field(default_factory=AnswerMemory)
 
 
 def over(context: Context) -> DataPlane:

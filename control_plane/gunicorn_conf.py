@@ -1,5 +1,6 @@
 """How gunicorn runs the web workers; every name below is a setting of gunicorn's."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -44,3 +45,6 @@ def post_worker_init(worker: object) -> None:  # noqa: ARG001  # gunicorn passes
     from control_plane.wsgi import worker as this_process
 
     this_process().start()
+    # What is there now stays for ever: collections need not look at it again.
+    gc.collect()
+    gc.freeze()

@@ -1,8 +1,8 @@
 """A WSGI door in front of Flask that serves assignments and OTLP without Flask's cost.
 
-It answers what succeeds and what intake answers itself. Everything else, every refusal of an
-assignment included, goes on to Flask, whose routes call the same functions: so an error has one
-form, and nothing depends on which of the two doors was taken.
+It answers what succeeds and what intake answers itself. Everything else goes on to Flask, whose
+routes call the same functions; a refused assignment goes there with its refusal. So an error has
+one form, and nothing depends on which of the two doors was taken.
 """
 
 import os
@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from control_plane.data_plane import DataPlane
 from control_plane.errors import GuardwaveError
-from control_plane.http.assignments import assignment_request, headers_of, status_of
+from control_plane.http.assignments import REFUSAL, assignment_request, headers_of, status_of
 from control_plane.otlp_door import OtlpDoor, request_of, signal_of
 from control_plane.queries.assignments import answer_assignment
 
@@ -61,7 +61,8 @@ class PreRouter:
             answer = answer_assignment(
                 self._plane, assignment_request(environ, environment, guard, owner)
             )
-        except GuardwaveError:
+        except GuardwaveError as refusal:
+            environ[REFUSAL] = refusal
             return self._app(environ, start_response)
         request_id = ("X-Request-Id", _request_id(environ))
         start_response(_STATUS_LINES[status_of(answer)], [*headers_of(answer), request_id])

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
-from typing import NamedTuple
 
 from control_plane.commands.trust import trusted_among
 from control_plane.context import Context
@@ -12,9 +10,7 @@ from control_plane.state import Environment
 from control_plane.stores.credentials import Token
 from control_plane.stores.environments import Mark
 from reducer.rollout.allotment import Place
-from reducer.rollout.eligibility import OwnerFacts
 from reducer.rollout.ladder import Rollout, Wave
-from reducer.vocabulary import Route
 
 # A worker that has not heard from its store for this long answers no more than shadow.
 STALE_S = 2.0
@@ -23,10 +19,6 @@ STALE_S = 2.0
 # More audit entries than this between two readings are not walked; revisions are still compared.
 _MOST_ENTRIES = 1000
 _ENTRIES_MEANWHILE = 20
-
-
-# Answers kept with a snapshot, about 1 kB each; hosts ask for the same owners again and again.
-_MOST_ANSWERS = 10_000
 
 
 class WentBackError(ValueError):
@@ -54,30 +46,9 @@ class RolloutSnapshot:
         return Place(rank, self.wave.roster_size, self.wave.treated, self.wave.algorithm)
 
 
-class AnswerKey(NamedTuple):
-    """What an answer depends on besides its snapshot and the owner's facts."""
-
-    guard: str
-    pseudonym: str
-    version: str | None
-    route: Route | None
-    today: date
-
-
-class KeptAnswer(NamedTuple):
-    """An answer as sent, and the very facts that it was decided on."""
-
-    facts: OwnerFacts | None
-    body: bytes
-    etag: str
-
-
 @dataclass(frozen=True, slots=True)
 class EnvironmentSnapshot:
-    """One environment at a revision. The keys stay inside the process.
-
-    `answers` are what this snapshot was asked before: gone with it when anything changes.
-    """
+    """One environment at a revision. The keys stay inside the process."""
 
     environment: Environment
     rollouts: Mapping[str, RolloutSnapshot]
@@ -86,13 +57,6 @@ class EnvironmentSnapshot:
     revision: int
     pseudonym_key: bytes = field(repr=False)
     tag_key: bytes = field(repr=False)
-    answers: dict[AnswerKey, KeptAnswer] = field(default_factory=dict, repr=False, compare=False)
-
-    def keep(self, key: AnswerKey, answer: KeptAnswer) -> None:
-        """Keep an answer for the next who asks the same."""
-        if len(self.answers) >= _MOST_ANSWERS:
-            self.answers.clear()
-        self.answers[key] = answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from flask_openapi.blueprint import APIBlueprint
 from pydantic import Field, RootModel
 
 from control_plane.data_plane import EXTENSION, DataPlane
+from control_plane.errors import GuardwaveError
 from control_plane.http.answers import problems
 from control_plane.http.bodies import Parameters, RolloutPath
 from control_plane.http.resources import PREFIX, SECURITY_SCHEME
@@ -17,6 +18,9 @@ from control_plane.queries.assignments import (
     answer_assignment,
     check_caller,
 )
+
+# Where the pre-router leaves a refusal; deciding again could wait for the store a second time.
+REFUSAL = "guardwave.refusal"
 
 # Not below the API's own blueprint: that one asks the store who calls, on every request.
 blueprint = APIBlueprint(
@@ -81,12 +85,15 @@ def read_assignment(
 
 
 @blueprint.before_request
-def refuse_strangers() -> None:
+def refuse() -> None:
     """Say who may ask before saying what is wrong with the question.
 
     Raises:
-        NotSignedIn, Forbidden, StoreUnavailable: as `answer_assignment`.
+        GuardwaveError: what the pre-router was refused with, or why the caller may not ask.
     """
+    refusal = request.environ.get(REFUSAL)
+    if isinstance(refusal, GuardwaveError):
+        raise refusal
     named = request.view_args or {}
     plane().refresher.ensure_running()
     check_caller(plane(), request.headers.get("Authorization"), named.get("environment", ""))

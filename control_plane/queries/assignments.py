@@ -4,6 +4,7 @@ import logging
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from hashlib import blake2b
 
 import orjson
@@ -11,6 +12,7 @@ import orjson
 from control_plane.access import Identity, may
 from control_plane.data_plane import DataPlane
 from control_plane.errors import Forbidden, NotFound, NotSignedIn
+from control_plane.queries.answer_memory import Grounds, KeptAnswer
 from control_plane.queries.assignment_questions import (
     AssignmentRequest,
     check_owner_in_path,
@@ -23,12 +25,7 @@ from control_plane.queries.assignment_views import (
     sentence_of,
     unexplained,
 )
-from control_plane.snapshot import (
-    AnswerKey,
-    EnvironmentSnapshot,
-    KeptAnswer,
-    RolloutSnapshot,
-)
+from control_plane.snapshot import EnvironmentSnapshot, RolloutSnapshot
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.eligibility import SENTENCES, OwnerFacts, Question, lowered_mode
@@ -60,9 +57,17 @@ def answer_assignment(plane: DataPlane, asked: AssignmentRequest) -> AssignmentA
         StoreUnavailable: the token was never seen here and the store is away.
     """
     plane.refresher.ensure_running()
-    check_caller(plane, asked.authorization, asked.environment)
-    check_owner_in_path(asked.owner)
-    answer = _answer(plane, asked)
+    snapshot = plane.refresher.snapshot
+    trouble = snapshot.trouble_with(asked.environment, plane.refresher.now())
+    held = snapshot.environments.get(asked.environment)
+    today = day_of(plane.clock.now_ns())
+    key = plane.answers.key_of(asked)
+    answer = plane.answers.find(key) if trouble is None else None
+    grounds = None if answer is None else answer.grounds
+    if answer is None or not (grounds and grounds.hold(held, plane.credentials.reading, today)):
+        answer = _decide(plane, asked, held, trouble=trouble, today=today)
+        if answer.grounds is not None:
+            plane.answers.keep(key, answer)
     is_unchanged = answer.etag in (asked.if_none_match or "")
     return AssignmentAnswer(answer.body, answer.etag, is_unchanged)
 
@@ -86,38 +91,38 @@ def check_caller(plane: DataPlane, authorization: str | None, environment: str) 
     return found
 
 
-def _answer(plane: DataPlane, asked: AssignmentRequest) -> KeptAnswer:
-    snapshot = plane.refresher.snapshot
-    trouble = snapshot.trouble_with(asked.environment, plane.refresher.now())
+def _decide(
+    plane: DataPlane,
+    asked: AssignmentRequest,
+    held: EnvironmentSnapshot | None,
+    *,
+    trouble: str | None,
+    today: date,
+) -> KeptAnswer:
+    credentials = plane.credentials.reading
+    check_caller(plane, asked.authorization, asked.environment)
+    check_owner_in_path(asked.owner)
     version, route = parameters(asked.query)
-    held = snapshot.environments.get(asked.environment)
     rollout = None if held is None else held.rollouts.get(asked.guard)
     if held is None or rollout is None:
         return _encoded(_unknown(asked, held, trouble))
-    today = day_of(plane.clock.now_ns())
+    question = Question(version, route, today)
     try:
         pseudonym = pseudonym_of(held.pseudonym_key, asked.owner)
         facts = held.owners.facts_of(pseudonym)
-        key = AnswerKey(asked.guard, pseudonym, version, route, today)
-        kept = held.answers.get(key)
-        if kept is not None and kept.facts is facts and trouble is None:
-            return kept
-        question = Question(version, route, today)
-        view = _decided(held, rollout, question, pseudonym=pseudonym, trouble=trouble)
-        answer = _encoded(view, facts)
+        view = _view(held, rollout, question, pseudonym=pseudonym, facts=facts, trouble=trouble)
+        grounds = Grounds(held, credentials, pseudonym, facts, today) if trouble is None else None
+        return _encoded(view, grounds)
     except Exception as error:  # noqa: BLE001  # a prompt is about to start: shadow, not a 500
         frames = "".join(traceback.format_tb(error.__traceback__))
         _log.error("an assignment failed: %s\n%s", type(error).__name__, frames)
         failed = "the server failed to decide"
         return _encoded(unexplained(asked.environment, asked.guard, (), failed))
-    if trouble is None:
-        held.keep(key, answer)
-    return answer
 
 
-def _encoded(view: AssignmentView, facts: OwnerFacts | None = None) -> KeptAnswer:
+def _encoded(view: AssignmentView, grounds: Grounds | None = None) -> KeptAnswer:
     body = orjson.dumps(view)
-    return KeptAnswer(facts, body, f'"{blake2b(body, digest_size=12).hexdigest()}"')
+    return KeptAnswer(body, f'"{blake2b(body, digest_size=12).hexdigest()}"', grounds)
 
 
 def _unknown(
@@ -138,18 +143,19 @@ def _unknown(
     )
 
 
-def _decided(
+def _view(
     held: EnvironmentSnapshot,
     rollout: RolloutSnapshot,
     question: Question,
     *,
     pseudonym: str,
+    facts: OwnerFacts | None,
     trouble: str | None,
 ) -> AssignmentView:
     place = rollout.place_of(pseudonym)
     allotted = allot(
         rollout.rollout,
-        held.owners.facts_of(pseudonym),
+        facts,
         question,
         place=place,
         trusted_producers=held.trusted_producers,
