@@ -1,4 +1,4 @@
-"""Time, made once at the process edge and passed on. The demo's clock is an affine map of wall time."""
+"""Time, made once at the process edge and passed on; the demo's is an affine map of wall time."""
 
 import time
 from collections.abc import Callable

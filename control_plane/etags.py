@@ -22,7 +22,7 @@ def _etag(*parts: str) -> str:
 
 
 def check_precondition(if_match: str | None, current: str, *, is_required: bool) -> None:
-    """Honour `If-Match` wherever it is sent, and ask for it where it is required (RFC 9110, 13.1.1).
+    """Honour `If-Match` wherever it is sent, and ask for it where it is required (RFC 9110).
 
     Raises:
         PreconditionRequired: it is required and was not sent.

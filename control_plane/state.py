@@ -103,7 +103,7 @@ class AuditEntry:
         return sha256(self.canonical().encode()).hexdigest()
 
     def canonical(self) -> str:
-        """Return the entry as JSON with sorted keys and no white space: what is hashed and stored."""
+        """Return the entry as JSON, keys sorted, no white space: what is hashed and stored."""
         fields = {
             "sequence": self.sequence,
             "at": self.at.isoformat(),
