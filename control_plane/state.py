@@ -1,7 +1,7 @@
 """What the control plane remembers of an environment besides its rollouts, as frozen values."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -52,8 +52,8 @@ class Environment:
     """
 
     name: str
-    pseudonym_key: str
-    tag_key: str
+    pseudonym_key: str = field(repr=False)
+    tag_key: str = field(repr=False)
     requires: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     latch: Latch | None = None

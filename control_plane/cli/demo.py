@@ -13,7 +13,7 @@ from importlib import resources
 
 import click
 
-from control_plane.cli.serve import is_loopback, sign_in_link
+from control_plane.cli.serve import sign_in_link
 from control_plane.client import Assignments
 from control_plane.clock import from_ns, to_ns
 from control_plane.context import Context
@@ -56,7 +56,7 @@ def _with_policy(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(settings: Settings) -> None:
-    if not is_loopback(settings.host):
+    if not settings.is_loopback:
         raise StartError(
             f"GUARDWAVE_HOST={settings.host} listens beyond this machine; a demo's keys can be "
             "guessed, so it runs on a loopback address only"

@@ -1,6 +1,5 @@
 """`guardwave serve` and `guardwave worker`."""
 
-import ipaddress
 import logging
 import os
 import signal
@@ -56,7 +55,7 @@ def _prepare(settings: Settings) -> str | None:
         context.environments.store_id()
         if any(not token.is_revoked for token in context.credentials.tokens()):
             return None
-        if not is_loopback(settings.host):
+        if not settings.is_loopback:
             raise StartError(
                 f"GUARDWAVE_HOST={settings.host} listens beyond this machine and no token exists; "
                 "create one with `guardwave token create --role admin` first"
@@ -71,16 +70,6 @@ def sign_in_link(context: Context, settings: Settings, *, name: str) -> str:
     parts = parse_token(create_token(context, role=Role.ADMIN, environment=None, name=name))
     assert parts is not None  # it was made just now
     return f"{url_of(settings)}/sign-in?code={make_sign_in_code(context, parts[0])}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens there."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @click.command()

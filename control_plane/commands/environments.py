@@ -1,9 +1,7 @@
-"""Creating environments and rollouts, and stating facts of owners."""
+"""Creating environments and rollouts, and the forms of their names."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
 
 from control_plane.commands.changes import (
     Change,
@@ -19,16 +17,13 @@ from control_plane.commands.changes import (
 from control_plane.context import Context
 from control_plane.errors import InvalidField, RuleViolated, StateConflict
 from control_plane.state import Action, Actor, Environment
-from control_plane.stores.owners import StatedFacts
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.ladder import EvidenceSource, Rollout
-from reducer.rollout.pseudonym import pseudonym_of
 
 _ENVIRONMENT = re.compile(r"[a-z0-9-]{1,48}")
 _GUARD = re.compile(r"[a-z0-9_]{1,48}")
 _KEY_BYTES = 32
 _SALT_BYTES = 16
-MAX_OWNERS_AT_ONCE = 1000
 MAX_PINS = 16
 
 
@@ -162,50 +157,3 @@ def create_rollout(
         return Change(after, writes, note, (created, True))
 
     return change(context, environment, decide)
-
-
-def state_owner_facts(
-    context: Context,
-    environment: str,
-    facts: Mapping[str, StatedFacts],
-    *,
-    actor: Actor,
-    reason: str = "",
-) -> int:
-    """State facts of up to 1,000 owners, by owner id; answer how many changed.
-
-    Owner ids are turned into pseudonyms here and forgotten. The audit names how many owners and,
-    for a single one, its pseudonym.
-
-    Raises:
-        InvalidField: an owner id is empty, too long or not printable; names its place only.
-        RuleViolated: more than 1,000 owners at once.
-    """
-    if len(facts) > MAX_OWNERS_AT_ONCE:
-        raise RuleViolated(f"{len(facts)} owners in one request; send at most {MAX_OWNERS_AT_ONCE}")
-
-    def decide(before: Environment) -> Decision[int]:
-        by_pseudonym = _pseudonymous(before, facts)
-        changed = context.owners.state(environment, by_pseudonym)
-        if changed == 0:
-            return Unchanged(0)
-        names = sorted(by_pseudonym)
-        digest = sha256("".join(names).encode()).hexdigest()[:16]
-        target = names[0] if len(names) == 1 else f"{len(names)} owners, digest {digest}"
-        note = Note(actor, Action.OWNER_FACTS_STATED, target, reason)
-        return Change(before, (), note, changed)
-
-    return change(context, environment, decide)
-
-
-def _pseudonymous(
-    environment: Environment, facts: Mapping[str, StatedFacts]
-) -> dict[str, StatedFacts]:
-    key = bytes.fromhex(environment.pseudonym_key)
-    found: dict[str, StatedFacts] = {}
-    for at, (owner, stated) in enumerate(facts.items()):
-        try:
-            found[pseudonym_of(key, owner)] = stated
-        except ValueError as error:
-            raise InvalidField(str(error), pointer=f"/owners/{at}/owner") from None
-    return found

@@ -12,13 +12,9 @@ from random import Random
 from control_plane.access import Identity, create_token, sign_in
 from control_plane.clock import fixed
 from control_plane.commands.changes import Change, Note, change
-from control_plane.commands.environments import (
-    MAX_OWNERS_AT_ONCE,
-    create_environment,
-    create_rollout,
-    state_owner_facts,
-)
+from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.commands.evaluations import request_evaluation
+from control_plane.commands.owners import MAX_OWNERS_AT_ONCE, state_owner_facts
 from control_plane.commands.promotions import PromotionRequest, carry_out, request_promotion
 from control_plane.context import Context
 from control_plane.demo.history import HistoryImport

@@ -5,7 +5,7 @@ from datetime import date
 from flask import Response
 
 from control_plane.commands.changes import load_environment
-from control_plane.commands.owner_statements import OwnerStatement, state_owners
+from control_plane.commands.owners import OwnerStatement, state_owners
 from control_plane.etags import environment_etag
 from control_plane.http import requests
 from control_plane.http.answers import Answer, respond

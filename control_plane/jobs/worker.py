@@ -55,7 +55,6 @@ class Worker:
         is_new = self._fences.get(environment) != fence
         if is_new:
             self._fences[environment] = fence
-            context.jobs.take_over(environment)
         sealed = seal_due_days(context, environment)
         context.evidence.lose_overdue(environment, context.clock.now())
         if sealed or is_new:

@@ -49,4 +49,4 @@ class DemoStore:
         """
         if self.mark() is None:
             raise ValueError("only a demo's store is wiped; this one bears no demo mark")
-        self._redis.flushall()
+        self._redis.flushdb()

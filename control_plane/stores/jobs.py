@@ -75,15 +75,6 @@ class JobStore:
         self._redis.delete(keys.lease, keys.jobs, keys.taken_jobs)
 
     @unavailable()
-    def take_over(self, environment: str) -> int:
-        """Queue again what a dead worker had taken; answer how many jobs that were."""
-        keys = EnvironmentKeys(environment)
-        moved = 0
-        while self._redis.lmove(keys.taken_jobs, keys.jobs, "LEFT", "RIGHT") is not None:
-            moved += 1
-        return moved
-
-    @unavailable()
     def beat(self, environment: str, wall_second: int) -> None:
         """Remember that intake was up in this wall-clock minute, for three days."""
         key = EnvironmentKeys(environment).heartbeats

@@ -8,7 +8,6 @@ from reducer.rollout.fields import keyed_80_bits, length_prefixed
 from reducer.vocabulary import Cohort, Mode
 
 SCHEME = "a1"
-ROSTERLESS = frozenset({Cohort.INELIGIBLE, Cohort.OUTSIDE})
 
 _COHORTS = frozenset(map(str, Cohort))
 _MODES = frozenset(map(str, Mode))

@@ -7,12 +7,9 @@ from hashlib import sha256
 
 from redis import Redis
 
-from control_plane.commands.environments import (
-    create_environment,
-    create_rollout,
-    state_owner_facts,
-)
+from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.commands.evaluations import request_evaluation
+from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.promotions import PromotionRequest, request_promotion
 from control_plane.context import Context
 from control_plane.jobs.sealing import seal_due_days

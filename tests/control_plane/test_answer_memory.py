@@ -7,7 +7,7 @@ import pytest
 from control_plane import data_plane
 from control_plane.access import revoke_token
 from control_plane.clock import Clock, to_ns
-from control_plane.commands.environments import state_owner_facts
+from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.rollback import roll_back
 from control_plane.errors import NotSignedIn
 from control_plane.queries.assignment_questions import AssignmentRequest

@@ -6,7 +6,7 @@ import pytest
 from werkzeug.test import Client
 
 from control_plane.app import create_app
-from control_plane.commands.environments import state_owner_facts
+from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.credential_cache import CredentialCache
 from control_plane.data_plane import EXTENSION, DataPlane

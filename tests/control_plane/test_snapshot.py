@@ -6,7 +6,8 @@ import pytest
 
 from control_plane.access import create_token, revoke_token
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
-from control_plane.commands.environments import create_environment, state_owner_facts
+from control_plane.commands.environments import create_environment
+from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.rollback import roll_back
 from control_plane.credential_cache import CredentialCache
 from control_plane.errors import StoreUnavailable

@@ -15,11 +15,8 @@ from control_plane.commands.changes import (
     put_rollout,
     put_wave,
 )
-from control_plane.commands.environments import (
-    create_environment,
-    create_rollout,
-    state_owner_facts,
-)
+from control_plane.commands.environments import create_environment, create_rollout
+from control_plane.commands.owners import state_owner_facts
 from control_plane.context import Context, over
 from control_plane.state import Action, Actor, ActorKind
 from control_plane.stores.owners import StatedFacts
