@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reducer.rollout.assignment import ROSTERLESS, Assignment, Forged, issue, verify
+from reducer.rollout.assignment import Assignment, Forged, issue, verify
 from reducer.rollout.fields import length_prefixed
 from reducer.vocabulary import Cohort, Mode
 from tests.strategies import assignments, environments
@@ -163,7 +163,3 @@ def test_the_longest_id_fits_into_an_attribute_of_128_bytes():
 def test_an_id_is_never_issued_without_a_proper_key(key):
     with pytest.raises(ValueError, match=f"1 to 64 bytes, this one has {len(key)}"):
         issue(key, "internal", HERE)
-
-
-def test_only_ineligible_and_outside_owners_go_without_a_roster():
-    assert {Cohort.INELIGIBLE, Cohort.OUTSIDE} == ROSTERLESS

@@ -112,15 +112,6 @@ def test_a_job_that_a_dead_worker_had_taken_is_taken_first(jobs):
     assert jobs.take(HERE) == SECOND
 
 
-def test_jobs_taken_over_are_queued_again_before_the_others(jobs):
-    for job in (FIRST, SECOND):
-        jobs.put(HERE, job)
-    jobs.take(HERE)
-    assert jobs.take_over(HERE) == 1
-    assert jobs.take_over(HERE) == 0
-    assert jobs.take(HERE) == FIRST
-
-
 @pytest.mark.parametrize(
     ("beats", "interval", "outage"),
     [
