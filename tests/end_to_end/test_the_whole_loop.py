@@ -1,0 +1,256 @@
+"""`guardwave serve` for real: tokens, owners, telemetry of the real SDK, crashes, restarts."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExportResult
+from opentelemetry.sdk.resources import Resource
+
+from control_plane.client import Assignments
+from control_plane.stores.embedded import PID_FILE
+from tests.end_to_end.serving import Api, Served, polls
+
+ENVIRONMENT, GUARD, VERSION = "internal", "repeated_tool_failure", "1.4.2"
+WHY = "a test of the whole loop"
+ROLLOUT = f"/environments/{ENVIRONMENT}/guards/{GUARD}"
+DOCS = Path(__file__).parents[2] / "docs" / "telemetry.md"
+BY_HAND = re.compile(r"<!-- a test sends this body.*?```console\n(.*?)```", re.DOTALL)
+OWNERS = [f"workspace-{number}" for number in range(60)]
+STOPS_WITHIN_S = 10.0
+
+
+class Deployment:
+    """A served control plane with one environment, its rollout, its owners and its tokens."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.admin = Api(served.url, served.token("--role", "admin"))
+        at = ("--environment", ENVIRONMENT)
+        self.ingest = served.token("--role", "ingest", *at, "--trusted")
+        self.runtime = served.token("--role", "runtime", *at)
+        self.admin.put(f"/environments/{ENVIRONMENT}", {"reason": WHY})
+        self.admin.put(ROLLOUT, {"version_pin": [VERSION], "reason": WHY})
+        facts = [{"owner": owner, "ownership": "known", "trusted": True} for owner in OWNERS]
+        stated = self.admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
+        assert (stated.status, stated.document["changed"]) == (200, len(OWNERS)), stated
+
+    def assignment_id(self, owner: str) -> str:
+        """Return an owner's id from the client, once the workers know the owner."""
+        for _ in polls(20):
+            assignments = Assignments(
+                self.served.url, self.runtime, ENVIRONMENT, service_version=VERSION
+            )
+            found = assignments.resolve(GUARD, owner)
+            assignments.close()
+            if (found.mode, found.cohort) == ("shadow", "everyone"):
+                assert found.assignment_id is not None
+                return found.assignment_id
+        raise AssertionError(f"{owner} got no assignment id: {self.served.log}")
+
+    def started(self, owner: str) -> int:
+        """Return how many prompts of an owner count, by its summary."""
+        told = self.admin.get(f"/environments/{ENVIRONMENT}/owners/{owner}")
+        return sum(each["started"] for each in told["evidence"])
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with tempfile.TemporaryDirectory(prefix="gw-") as directory:
+        served = Served(Path(directory))
+        try:
+            served.start()
+            yield Deployment(served)
+        finally:
+            served.end()
+
+
+class RememberingExporter(OTLPLogExporter):
+    """The real exporter, which also remembers which prompts it was told are stored."""
+
+    def __init__(self, url: str, token: str) -> None:
+        super().__init__(
+            endpoint=f"{url}/v1/logs",
+            headers={"Authorization": f"Bearer {token}"},
+            compression=Compression.Gzip,
+        )
+        self.acknowledged: list[str] = []
+        self.given_up: list[str] = []
+
+    def export(self, batch):
+        result = super().export(batch)
+        is_stored = result is LogRecordExportResult.SUCCESS
+        kept = self.acknowledged if is_stored else self.given_up
+        kept += [
+            str(each.log_record.attributes["agent.guard.prompt.id"])
+            for each in batch
+            if each.log_record.event_name == "agent.guard.prompt.end"
+        ]
+        return result
+
+
+class SdkHost:
+    """An agent host on the real OpenTelemetry SDK."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.exporter = RememberingExporter(deployment.served.url, deployment.ingest)
+        self.provider = LoggerProvider(
+            resource=Resource.create(
+                {
+                    "service.name": "agent-host",
+                    "service.version": VERSION,
+                    "service.instance.id": "host-1",
+                    "deployment.environment.name": ENVIRONMENT,
+                }
+            )
+        )
+        self.provider.add_log_record_processor(
+            BatchLogRecordProcessor(self.exporter, schedule_delay_millis=50)
+        )
+        self.logger = self.provider.get_logger("agent.guard", "1")
+
+    def prompt(self, prompt_id: str, assignment_id: str) -> None:
+        """Report one prompt that began and ended well."""
+        common: dict[str, str | int | float] = {
+            "agent.guard.prompt.id": prompt_id,
+            "agent.guard.assignment.id": assignment_id,
+        }
+        ended: dict[str, str | int | float] = {
+            "agent.guard.prompt.outcome": "completed",
+            "agent.guard.prompt.duration": 1.0,
+            "agent.guard.prompt.turns": 3,
+            "agent.guard.prompt.tool_calls": 2,
+            "agent.guard.prompt.transitions": 0,
+            "gen_ai.usage.input_tokens": 900,
+            "gen_ai.usage.output_tokens": 100,
+        }
+        now = time.time_ns()
+        self.logger.emit(
+            timestamp=now - 10**9, event_name="agent.guard.prompt.start", attributes=common
+        )
+        self.logger.emit(
+            timestamp=now, event_name="agent.guard.prompt.end", attributes={**common, **ended}
+        )
+
+
+def test_what_a_host_reports_with_the_real_sdk_is_in_its_owners_summary(deployment):
+    host = SdkHost(deployment)
+    owner = OWNERS[0]
+    assignment_id = deployment.assignment_id(owner)
+    for number in range(3):
+        host.prompt(f"sdk-{number}", assignment_id)
+    host.provider.shutdown()
+    assert host.exporter.given_up == []
+    told = deployment.admin.get(f"/environments/{ENVIRONMENT}/owners/{owner}")
+    (evidence,) = told["evidence"]
+    assert {key: evidence[key] for key in ("started", "completed", "tokens", "turns")} == {
+        "started": 3,
+        "completed": 3,
+        "tokens": 3000,
+        "turns": 9,
+    }
+    assert [each["name"] for each in told["facts"]["versions"]] == [VERSION]
+    assert told["facts"]["producers"][0]["trusted"] is True
+
+
+def test_the_body_in_the_documentation_sent_twice_counts_once(deployment):
+    block = BY_HAND.search(DOCS.read_text())
+    assert block is not None
+    script = block[1].replace("http://localhost:8080", deployment.served.url)
+    script = script.replace("NOW=$(date +%s)", f"NOW={int(time.time())}")
+    owner = "workspace-17"
+    environment = {
+        **os.environ,
+        "TOKEN": deployment.ingest,
+        "ID": deployment.assignment_id(owner),
+    }
+    for _ in range(2):
+        sent = subprocess.run(
+            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        assert sent.stdout == "{}", sent
+        assert deployment.started(owner) == 1
+
+
+def test_a_lowered_mode_reaches_the_answers_of_every_worker(deployment):
+    where = f"{ROLLOUT}/assignments/{OWNERS[1]}?service.version={VERSION}"
+    as_host = Api(deployment.served.url, deployment.runtime)
+    lowered = deployment.admin.put(f"{ROLLOUT}/cohorts/everyone", {"mode": "off", "reason": WHY})
+    assert lowered["changed"] is True
+    in_a_row = 0
+    for _ in polls(20):
+        in_a_row = in_a_row + 1 if as_host.get(where)["mode"] == "off" else 0
+        if in_a_row == 20:
+            break
+    assert in_a_row == 20
+    etag = deployment.admin.ask("GET", ROLLOUT).headers["ETag"]
+    deployment.admin.put(
+        f"{ROLLOUT}/cohorts/everyone", {"mode": "shadow", "reason": WHY}, If_Match=etag
+    )
+    for _ in polls(20):
+        if as_host.get(where)["mode"] == "shadow":
+            break
+
+
+def test_no_acknowledged_prompt_is_lost_or_doubled_when_the_store_is_killed(deployment):
+    host = SdkHost(deployment)
+    owners = OWNERS[20:60]
+    ids = {owner: deployment.assignment_id(owner) for owner in owners}
+    stop = threading.Event()
+    sent: list[str] = []
+
+    def talk() -> None:
+        while not stop.wait(0.005):
+            owner = owners[len(sent) % len(owners)]
+            prompt_id = f"{owner}/{len(sent)}"
+            host.prompt(prompt_id, ids[owner])
+            sent.append(prompt_id)
+
+    talker = threading.Thread(target=talk)
+    talker.start()
+    pid_file = deployment.served.data_dir / PID_FILE
+    for _ in range(2):
+        seen, victim = len(host.exporter.acknowledged), int(pid_file.read_text())
+        assert any(len(host.exporter.acknowledged) > seen + 20 for _ in polls(30))
+        os.kill(victim, signal.SIGKILL)
+        assert any(int(pid_file.read_text() or victim) != victim for _ in polls(30))
+    seen = len(host.exporter.acknowledged)
+    assert any(len(host.exporter.acknowledged) > seen + 20 for _ in polls(30))
+    stop.set()
+    talker.join()
+    host.provider.shutdown()
+    acknowledged, given_up = host.exporter.acknowledged, host.exporter.given_up
+    assert sorted(acknowledged + given_up) == sorted(sent)
+    for owner in owners:
+        stored = sum(prompt_id.startswith(f"{owner}/") for prompt_id in acknowledged)
+        unsure = sum(prompt_id.startswith(f"{owner}/") for prompt_id in given_up)
+        # What the exporter gave up on may have been stored before its answer was lost.
+        assert stored <= deployment.started(owner) <= stored + unsure
+
+
+def test_ctrl_c_stops_everything_and_a_restart_goes_on_where_it_was(deployment):
+    served = deployment.served
+    owner = OWNERS[2]
+    host = SdkHost(deployment)
+    assignment_id = deployment.assignment_id(owner)
+    host.prompt("before the restart", assignment_id)
+    host.provider.force_flush()
+    assert served.interrupt(within=STOPS_WITHIN_S) == 0, served.log
+    assert served.processes() == ()
+    served.start()
+    assert deployment.started(owner) == 1
+    host.prompt("before the restart", assignment_id)
+    host.prompt("after the restart", assignment_id)
+    host.provider.shutdown()
+    assert deployment.started(owner) == 2
+    assert "Traceback" not in served.log
