@@ -23,6 +23,12 @@ def sentence(text: str) -> str:
     return re.sub(r"(?<![\w-])-(?=\d)", MINUS, tied)
 
 
+def told(error: Exception | str) -> str:
+    """Return an error's message, or a reason, as a sentence that stands alone."""
+    text = sentence(str(error)).strip()
+    return text if not text else text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+
+
 def count(number: float | None) -> str:
     """Return a whole number with thousands separated."""
     return NO_DATA if number is None else f"{number:,.0f}".replace("-", MINUS)

@@ -1,6 +1,6 @@
 """Errors as pages of the same frame: what happened, with which numbers, and what to do."""
 
-from flask import Response, make_response, render_template
+from flask import Response, make_response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from control_plane.errors import GuardwaveError
@@ -24,4 +24,12 @@ def guardwave_problem(error: GuardwaveError) -> Response:
 
 def http_problem(error: HTTPException) -> Response:
     """Render an error of the HTTP layer, such as a method that a page does not know."""
-    return problem_page(error.code or 500, error.name, error.description or "")
+    match error.code:
+        case 404:
+            title, detail = "Not found", f"No page has the address {request.path}."
+        case 405:
+            title = "Not possible"
+            detail = f"{request.path} does not take {request.method}; use the forms of the pages."
+        case _:
+            title, detail = error.name, error.description or ""
+    return problem_page(error.code or 500, title, detail)

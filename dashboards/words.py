@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from control_plane.queries.pages_evaluation import CheckView
+from control_plane.queries.pages_evaluation import CheckView, EvaluationView
 from dashboards import formatting as fmt
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
 
@@ -82,6 +82,13 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
 def gate_name(gate: Gate) -> str:
     """Return a gate's name as a title."""
     return f"{gate.value.capitalize()} gate"
+
+
+def verdict_meaning(evaluation: EvaluationView) -> str:
+    """Return what an evaluation's verdict means; a gate without metrics has no margin to keep."""
+    if evaluation.verdict is Verdict.WITHIN and not evaluation.metrics:
+        return "every check of this gate holds"
+    return VERDICT_MEANINGS[evaluation.verdict]
 
 
 def check_name(check: str) -> str:

@@ -15,7 +15,7 @@ from control_plane.queries.pages import (
     ViolationCount,
     WaveDayLine,
 )
-from control_plane.state import EvaluationStatus
+from control_plane.state import Environment, EvaluationStatus
 from reducer.rollout.ladder import Wave
 
 
@@ -58,15 +58,24 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         if roster is None
         else RosterView(roster.roster_size, roster.roster_digest, roster.algorithm),
         days=tuple(WaveDayLine(each.day, each.is_complete, each.reason) for each in days),
-        violations=_violations(context, environment, wave),
+        violations=_violations(context, held, wave),
         evaluations=tuple(cards.gate_summary(each) for each in done),
     )
 
 
 def _violations(
-    context: Context, environment: str, wave: Wave | None
+    context: Context, environment: Environment, wave: Wave | None
 ) -> tuple[ViolationCount, ...]:
-    """Count the environment's violations since the wave opened, by invariant."""
-    found = context.incidents.violations(environment)
-    counted = Counter(each.invariant for each in found if wave is None or each.at >= wave.opened_at)
+    """Count the environment's violations by invariant: those of the wave, and those still open.
+
+    What latched an environment closed the wave that it happened in.
+    """
+    held = environment.latch
+    counted = Counter(
+        each.invariant
+        for each in context.incidents.violations(environment.name)
+        if wave is None
+        or each.at >= wave.opened_at
+        or (held is not None and each.id >= held.first_violation)
+    )
     return tuple(ViolationCount(invariant, count) for invariant, count in sorted(counted.items()))

@@ -7,7 +7,8 @@ from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.context import Context
 from control_plane.etags import environment_etag
 from reducer.vocabulary import Invariant, Mode, Role
-from tests.dashboards.conftest import HERE, SignIn
+from tests.dashboards.conftest import GUARD_PATH, HERE, SignIn
+from tests.dashboards.reading import words
 from tests.dashboards.samples import GUARD
 
 PAGE = "/environments/internal/rollback"
@@ -44,7 +45,7 @@ def test_an_acknowledgement_releases_the_latch_and_raises_nothing(
     [
         pytest.param({"reason": "fine"}, 400, "at least 10", id="a short reason"),
         pytest.param({"last_violation": "x"}, 400, "is a whole number", id="no violation"),
-        pytest.param({"last_violation": "7"}, 409, "the newest violation is 1", id="another one"),
+        pytest.param({"last_violation": "7"}, 409, "newest violation is 1", id="another one"),
         pytest.param({"etag": ""}, 428, "needs If-Match", id="no etag"),
         pytest.param(
             {"etag": '"old"'}, 412, "changed since this page was shown", id="a stale etag"
@@ -73,6 +74,14 @@ def test_a_violation_that_came_after_the_page_was_shown_refuses_and_is_shown(
     assert answer.status_code == 412
     assert "Acknowledge violation 2" in answer.text
     assert load_environment(control, "internal").latch is not None
+
+
+def test_the_guard_page_counts_what_latched_though_it_closed_the_wave(
+    sign_in: SignIn, control: Context
+) -> None:
+    violated(control, "one")
+
+    assert "Contract violation: 1 violation" in words(sign_in().get(GUARD_PATH).text)
 
 
 def test_a_viewer_cannot_acknowledge(sign_in: SignIn, control: Context) -> None:

@@ -55,7 +55,7 @@ def test_a_promotion_that_is_not_allowed_says_why_and_has_no_form(render: Render
     page = gate_of(render)
 
     assert 'aria-disabled="true" aria-describedby="why-not"' in page
-    assert "Not now: the verdict is beyond, not within." in words(page)
+    assert "Not now. The verdict is beyond, not within." in words(page)
     assert "/promotions" not in page
 
 
@@ -120,7 +120,7 @@ def test_an_older_evaluation_leads_to_the_newest(render: Render) -> None:
     [
         pytest.param(PromotionStatus.PENDING, None, "Reload to see", id="pending"),
         pytest.param(PromotionStatus.DONE, None, "Promotion 3: done.", id="done"),
-        pytest.param(PromotionStatus.REFUSED, "latched.", "Refused: latched.", id="refused"),
+        pytest.param(PromotionStatus.REFUSED, "latched.", "Refused. Latched.", id="refused"),
     ],
 )
 def test_a_promotion_that_was_asked_for_says_where_it_is(
@@ -142,5 +142,5 @@ def test_a_refusal_is_shown_with_its_numbers_and_keeps_what_was_typed(render: Re
         refusal=StateConflict("gate evaluation 12 is unproven"),
     )
 
-    assert "Conflict with the present state. gate evaluation 12 is unproven" in words(page)
+    assert "Conflict with the present state. Gate evaluation 12 is unproven" in words(page)
     assert ">seven quiet days</textarea>" in page
