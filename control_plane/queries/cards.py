@@ -1,7 +1,9 @@
 """A rollout at a glance: what the overview and every other page begin with."""
 
 from control_plane import __version__
+from control_plane.commands.promotions import PromotionRequest, check_evaluation
 from control_plane.context import Context
+from control_plane.errors import GuardwaveError
 from control_plane.queries.days import complete_days, wave_days
 from control_plane.queries.pages import (
     CohortLine,
@@ -53,7 +55,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
         open_violations=open_violations(environment),
         latch=latch_view(environment),
         gate=summary,
-        next_step=next_step(environment, rollout, newest=newest, progress=progress),
+        next_step=next_step(context, environment, rollout, newest=newest, progress=progress),
     )
 
 
@@ -146,6 +148,7 @@ def gate_summary(evaluation: Evaluation) -> GateSummary:
 
 
 def next_step(
+    context: Context,
     environment: Environment,
     rollout: Rollout,
     *,
@@ -165,7 +168,22 @@ def next_step(
     if rollout.phase is Mode.OFF:
         return NextStep(to, share, is_allowed=True, why_not=None)
     why_not = _why_not(environment, rollout, newest=newest, progress=progress)
+    if why_not is None and newest is not None:
+        why_not = _why_refused(context, environment, rollout, newest, to=to)
     return NextStep(to, share, is_allowed=why_not is None, why_not=why_not)
+
+
+def _why_refused(
+    context: Context, environment: Environment, rollout: Rollout, newest: Evaluation, *, to: Mode
+) -> str | None:
+    """Return what a promotion on the newest evaluation would be refused with now."""
+    request = PromotionRequest(newest.id, newest.digest or "", to)
+    try:
+        check_evaluation(context, environment, rollout, newest, request=request)
+    except GuardwaveError as refusal:
+        sentence = str(refusal)
+        return f"{sentence[0].upper()}{sentence[1:].removesuffix('.')}."
+    return None
 
 
 def _above(rollout: Rollout) -> tuple[Mode | None, int | None]:
