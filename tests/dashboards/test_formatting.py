@@ -121,3 +121,16 @@ def test_a_difference_shows_the_sign_of_its_effect_or_zero(number: float) -> Non
 
     assert abs(float(written) - 100 * number) <= 0.0051
     assert written == "0.00" or written[0] == ("-" if number < 0 else "+")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param("the token is old", "The token is old.", id="a clause"),
+        pytest.param("Reload it.", "Reload it.", id="a sentence"),
+        pytest.param("", "", id="nothing"),
+        pytest.param(ValueError("after 3 h"), f"After 3{fmt.GAP}h.", id="an error with a unit"),
+    ],
+)
+def test_an_error_is_told_as_a_sentence(error: Exception | str, said: str) -> None:
+    assert fmt.told(error) == said

@@ -53,6 +53,13 @@ def test_an_evaluation_of_an_older_wave_is_not_taken_for_the_running_one(render:
     assert "Enforce gate, last evaluation, wave 2 (not the running wave)" in said
 
 
+def test_days_past_the_declared_look_are_told_apart(render: Render) -> None:
+    assert samples.CARD.wave is not None
+    late = replace(samples.CARD, wave=replace(samples.CARD.wave, complete_days=9))
+
+    assert "7 complete days, and 2 more" in words(overview_of(render, late))
+
+
 def test_a_latched_environment_comes_first_and_says_why(render: Render) -> None:
     latched = replace(samples.LATCHED, environment="public-cloud")
     page = overview_of(render, samples.CARD, latched)

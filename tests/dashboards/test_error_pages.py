@@ -1,0 +1,36 @@
+"""Errors are pages in guardwave's words: what happened, as a sentence, and where to go on."""
+
+import pytest
+from flask import Flask, g
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+
+from dashboards.problems import http_problem
+from tests.dashboards.conftest import SignIn
+from tests.dashboards.reading import words
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param(NotFound(), "Not found No page has the address /<here>.", id="no such page"),
+        pytest.param(MethodNotAllowed(), "/<here> does not take POST", id="a wrong method"),
+        pytest.param(NotFound("no wave 9"), "Not Found No wave 9.", id="own words are kept"),
+        pytest.param(RequestEntityTooLarge(), "exceeds the capacity limit", id="any other"),
+    ],
+)
+def test_an_http_error_is_told_in_a_sentence(app: Flask, error: HTTPException, said: str) -> None:
+    with app.test_request_context("/<here>", method="POST"):
+        g.identity = None
+        page = http_problem(error)
+
+    assert page.status_code == error.code
+    assert said in words(page.get_data(as_text=True)).replace("&lt;", "<").replace("&gt;", ">")
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+
+
+def test_a_rollout_that_does_not_exist_is_named(sign_in: SignIn) -> None:
+    answer = sign_in().get("/environments/internal/guards/no_such_guard")
+
+    assert answer.status_code == 404
+    assert "<h1>" in answer.text
+    assert "no_such_guard" in answer.text
