@@ -37,6 +37,7 @@ BUCKETS_PER_DOUBLING = 128
 SHORTEST_SECONDS = 0.001
 SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
+VIOLATIONS = "agent.guard.violations"
 
 PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
 VouchedRecord: TypeAlias = PromptRecord | LoopDetected
@@ -244,26 +245,28 @@ class Bookkeeper:
             counter=f"{point.metric}{{{shown}}}" if shown else point.metric,
             by=point.value if isinstance(point, CounterPoint) else point.count,
         )
-        if not point.deny_listed:
-            return Booked((event,))
         return Booked((event,), None, self._point_violations(point))
 
     def _point_violations(self, point: CounterPoint | DurationPoint) -> tuple[FoundViolation, ...]:
         """A point is vouched for by the assignment ids of its Resource alone."""
-        for text in point.origin.assignment_ids:
-            assigned = self._verify(text)
-            if isinstance(assigned, Assignment):
-                identity = f"{point.identity}:{Invariant.SENSITIVE_FIELD}"
-                return (
-                    FoundViolation(
-                        identity,
-                        Invariant.SENSITIVE_FIELD,
-                        assigned.guard,
-                        assigned.mode,
-                        assigned.generation,
-                    ),
-                )
-        return ()
+        found = _shown_by(point)
+        if not found:
+            return ()
+        verified = (self._verify(text) for text in point.origin.assignment_ids)
+        vouched = [each for each in verified if isinstance(each, Assignment)]
+        # The guard that the point is about, where the process has an id for it.
+        vouched.sort(key=lambda each: each.guard != point.guard)
+        return tuple(
+            FoundViolation(
+                identity=f"{point.identity}:{invariant}",
+                invariant=invariant,
+                guard=assigned.guard,
+                mode=assigned.mode,
+                generation=assigned.generation,
+            )
+            for assigned in vouched[:1]
+            for invariant in found
+        )
 
 
 def duration_bucket(seconds: float | None) -> int | None:
@@ -335,6 +338,15 @@ def _is_conforming(record: PromptRecord) -> bool:
             return all(value is not None for value in reported)
         case _:
             return True
+
+
+def _shown_by(point: CounterPoint | DurationPoint) -> tuple[Invariant, ...]:
+    """Return the invariants that a point violates itself, and those that it reports by count."""
+    shown = (Invariant.SENSITIVE_FIELD,) if point.deny_listed else ()
+    if not isinstance(point, CounterPoint) or point.metric != VIOLATIONS or point.value == 0:
+        return shown
+    reported = (Invariant(word) for key, word in point.labels if key == "invariant")
+    return tuple(dict.fromkeys((*shown, *reported)))
 
 
 def _facts(record: Transition, assigned: Assignment) -> TransitionFacts:

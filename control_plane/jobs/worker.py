@@ -13,6 +13,7 @@ from control_plane.jobs.evaluating import (
     fail_evaluation,
     request_due_evaluations,
 )
+from control_plane.jobs.pending import queue_pending
 from control_plane.jobs.sealing import seal_due_days
 from control_plane.stores.jobs import LEASE_MS, Job, JobKind
 
@@ -29,6 +30,8 @@ class Worker:
         self._context = context
         self._holder = holder
         self._fences: dict[str, int] = {}
+        self._faults: dict[str, str] = {}
+        self._unchecked: set[str] = set()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. A store that is away is waited for."""
@@ -43,8 +46,22 @@ class Worker:
 
     def run_once(self) -> bool:
         """Do what is due now in every environment; answer whether a job was done."""
-        did = [self._work_on(name) for name in self._context.environments.names()]
+        did = [self._tried(name) for name in self._context.environments.names()]
         return any(did)
+
+    def _tried(self, environment: str) -> bool:
+        """Work on one environment; a fault in it is told once and keeps no other waiting."""
+        try:
+            did = self._work_on(environment)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  # the loop must outlive what it meets
+            if self._faults.get(environment) != repr(error):
+                self._faults[environment] = repr(error)
+                _log.exception("%s: what was due could not be done", environment)
+            return False
+        self._faults.pop(environment, None)
+        return did
 
     def _work_on(self, environment: str) -> bool:
         context = self._context
@@ -55,11 +72,12 @@ class Worker:
         is_new = self._fences.get(environment) != fence
         if is_new:
             self._fences[environment] = fence
+            self._unchecked.add(environment)
         sealed = seal_due_days(context, environment)
         context.evidence.lose_overdue(environment, context.clock.now())
         if sealed or is_new:
             request_due_evaluations(context, environment)
-        job = context.jobs.take(environment)
+        job = context.jobs.take(environment) or self._forgotten(environment)
         if job is None:
             return False
         with self._lease_kept(environment):
@@ -68,6 +86,14 @@ class Worker:
             # Otherwise the job is the next holder's, who takes it over.
             context.jobs.done(environment, job)
         return True
+
+    def _forgotten(self, environment: str) -> Job | None:
+        """Look once after each new lease, when nothing is queued, for what should be."""
+        if environment not in self._unchecked:
+            return None
+        self._unchecked.remove(environment)
+        queue_pending(self._context, environment)
+        return self._context.jobs.take(environment)
 
     @contextmanager
     def _lease_kept(self, environment: str) -> Iterator[None]:

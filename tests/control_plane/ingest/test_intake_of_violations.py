@@ -241,6 +241,43 @@ def test_a_prompt_id_on_a_metric_point_is_a_sensitive_field(context, host):
     assert found.invariant is Invariant.SENSITIVE_FIELD
 
 
+def reported(owner_id: str, *, value: int = 1):
+    """Return a count of violations, as a host reports one that it found itself."""
+    labels = {
+        "agent.guard.name": GUARD,
+        "agent.guard.mode": "warn",
+        "agent.guard.invariant": "existing_guard_changed",
+    }
+    at = int(AT.timestamp()) * 10**9
+    request = counter_request(
+        labels,
+        metric="agent.guard.violations",
+        as_int=value,
+        time_unix_nano=at,
+        start_time_unix_nano=at - 1,
+    )
+    attribute = request.resource_metrics[0].resource.attributes.add(key="agent.guard.assignment.id")
+    attribute.value.string_value = owner_id
+    return request
+
+
+def test_a_violation_that_a_host_reports_by_count_latches_once(context, host):
+    _, owner_id = assigned(context, "owner-1")
+    assert host.send(reported(owner_id, value=0)).status == 200
+    assert environment(context).latch is None
+    for _ in range(2):
+        assert host.send(reported(owner_id)).status == 200
+    (found,) = context.incidents.violations(ENVIRONMENT)
+    assert found.invariant is Invariant.EXISTING_GUARD_CHANGED
+    assert environment(context).latch is not None
+
+
+def test_a_count_of_violations_that_nothing_vouches_for_changes_nothing(context, host):
+    host.send(reported("a1.forged"))
+    assert context.incidents.violations(ENVIRONMENT) == ()
+    assert environment(context).latch is None
+
+
 def test_a_crash_between_latch_and_evidence_loses_neither(context, host):
     request = logs([breaking(context, Invariant.CANCELLED_COUNTED)])
     latch(context, ENVIRONMENT, violations_in(context, request))

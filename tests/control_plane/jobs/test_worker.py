@@ -142,6 +142,35 @@ def test_a_job_of_something_that_is_gone_is_done_with(life, caplog):
     assert life.context.jobs.take(ENVIRONMENT) is None
 
 
+def test_what_was_asked_for_before_a_crash_is_done_after_it(life):
+    number = ask(life)
+    promotion = life.ask_promotion(life.within(), Mode.WARN)
+    # The crash came between keeping what was asked for and queueing it.
+    life.store.delete(EnvironmentKeys(ENVIRONMENT).jobs)
+    expire_lease(life)
+    life.work()
+    assert life.evaluation(number).status is EvaluationStatus.DONE
+    assert life.promotion(promotion.id).status is PromotionStatus.DONE
+    assert life.rollout.generation == 2
+
+
+def test_a_fault_in_one_environment_keeps_no_other_waiting(store, life, caplog):
+    other = Life.begin(store, environment="other", calendar=life.calendar)
+    number = ask(life)
+    broken = EvidenceKeys("other").days
+    store.delete(broken)
+    store.set(broken, "of another type")
+    worker = Worker(life.context, holder="one")
+    for _ in range(3):
+        worker.run_once()
+    assert life.evaluation(number).status is EvaluationStatus.DONE
+    assert caplog.text.count("other: what was due could not be done") == 1
+    store.delete(broken)
+    other.live(1)
+    worker.run_once()
+    assert not worker._faults
+
+
 def test_a_worker_runs_until_it_is_told_to_stop(life):
     number = ask(life)
     stop = threading.Event()
