@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reducer.rollout.days import SEAL_DELAY, SealedDay, day_start, is_whole, why_incomplete
+from reducer.rollout.days import (
+    SEAL_DELAY,
+    SealedDay,
+    complete_days,
+    day_start,
+    is_whole,
+    why_incomplete,
+)
 
 DAY = date(2026, 3, 9)
 GOOD = SealedDay(
@@ -154,3 +161,15 @@ def test_days_older_than_the_seven_before_do_not_excuse_a_silent_hour():
 @given(st.permutations(before(7)))
 def test_the_days_before_may_come_in_any_order(previous):
     assert why(silent_at(3), previous) == why(silent_at(3), before(7))
+
+
+def test_days_are_complete_in_themselves_whatever_the_wave_and_told_in_order():
+    down = replace(GOOD, day=DAY - timedelta(3), longest_outage_seconds=301.0)
+    found = complete_days([GOOD, down, *before(2)], coverage_floor=0.99)
+    assert found == tuple(DAY - timedelta(days=back) for back in (2, 1, 0))
+
+
+def test_a_silent_hour_is_seen_by_the_days_beside_it():
+    days = [silent_at(14), *before(7, (30,) * 24)]
+    assert DAY not in complete_days(days, coverage_floor=0.99)
+    assert DAY in complete_days(days[:-1], coverage_floor=0.99)
