@@ -108,7 +108,6 @@ class RollbackLine:
 class ViolationLine:
     """One violated invariant, and the mode that the assignment id of its record speaks of."""
 
-    violation_id: int
     invariant: Invariant
     guard: str
     mode: Mode

@@ -55,7 +55,7 @@ def _latched(context: Context, environment: Environment) -> LatchPart | None:
         latch=latch,
         violation=None
         if newest is None
-        else ViolationLine(newest.id, newest.invariant, newest.guard, newest.mode, newest.at),
+        else ViolationLine(newest.invariant, newest.guard, newest.mode, newest.at),
         open_violations=cards.open_violations(environment),
     )
 

@@ -318,6 +318,6 @@ ROLLBACK_PAGE = RollbackPage(
 )
 LATCHED_PART = LatchPart(
     latch=LATCH,
-    violation=ViolationLine(17, Invariant.CONTRACT_VIOLATION, GUARD, Mode.ENFORCE, NOW),
+    violation=ViolationLine(Invariant.CONTRACT_VIOLATION, GUARD, Mode.ENFORCE, NOW),
     open_violations=3,
 )
