@@ -28,6 +28,9 @@ from reducer.vocabulary import Gate, Mode
 POLICY = Path(bootstrap.__file__).with_name("policy.toml")
 LIVE_AT = bootstrap.live_midnight(datetime(2026, 11, 29, 14, 30, tzinfo=UTC))
 
+# Built once, where the runner is told to keep groups together.
+pytestmark = pytest.mark.xdist_group("bootstrap")
+
 
 @dataclass(frozen=True)
 class Past:
