@@ -4,7 +4,7 @@ from hashlib import sha256
 
 from control_plane.errors import BadRequest, PreconditionFailed, PreconditionRequired
 from control_plane.state import Environment
-from reducer.rollout.ladder import Rollout
+from reducer.rollout.state import Rollout
 
 
 def rollout_etag(rollout: Rollout) -> str:

@@ -18,12 +18,11 @@ from reducer.rollout.ladder import (
     Refusal,
     Resumed,
     RolledBack,
-    Rollout,
-    Wave,
     WaveStarted,
     apply,
 )
 from reducer.rollout.pseudonym import unpack
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Cohort, Mode, Route
 
 OPENED_AT = datetime(2026, 3, 2, tzinfo=UTC)

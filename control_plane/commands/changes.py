@@ -11,7 +11,7 @@ from control_plane.stores.codec import encode
 from control_plane.stores.environments import Put, Write
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.draw import Roster
-from reducer.rollout.ladder import Rollout, Wave
+from reducer.rollout.state import Rollout, Wave
 
 REASON_LENGTH = 10
 

@@ -20,7 +20,9 @@ from control_plane.context import Context
 from control_plane.errors import InvalidField, NotFound, RuleViolated, WaveFrozenField
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import Action, Actor, Environment, Promotion
-from reducer.rollout.ladder import SETTABLE, TREATED, Lowered, Refusal, Resumed, Rollout, apply
+from reducer.rollout.ladder import Lowered, Refusal, Resumed, apply
+from reducer.rollout.phases import SETTABLE, TREATED
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Mode
 
 

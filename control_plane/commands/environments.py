@@ -18,7 +18,7 @@ from control_plane.context import Context
 from control_plane.errors import InvalidField, RuleViolated, StateConflict
 from control_plane.state import Action, Actor, Environment
 from reducer.catalogue import CATALOGUE
-from reducer.rollout.ladder import EvidenceSource, Rollout
+from reducer.rollout.state import EvidenceSource, Rollout
 
 _ENVIRONMENT = re.compile(r"[a-z0-9-]{1,48}")
 _GUARD = re.compile(r"[a-z0-9_]{1,48}")

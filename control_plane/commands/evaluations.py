@@ -5,7 +5,7 @@ from control_plane.context import Context
 from control_plane.errors import RuleViolated, StateConflict
 from control_plane.state import Actor, Evaluation
 from control_plane.stores.jobs import Job, JobKind
-from reducer.rollout.ladder import gate_for
+from reducer.rollout.phases import gate_for
 from reducer.vocabulary import Gate
 
 

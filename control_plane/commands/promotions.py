@@ -42,7 +42,9 @@ from control_plane.stores.environments import Put
 from control_plane.stores.jobs import Job, JobKind
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.draw import BPS
-from reducer.rollout.ladder import Promoted, Refusal, Rollout, Wave, apply, gate_for
+from reducer.rollout.ladder import Promoted, Refusal, apply
+from reducer.rollout.phases import gate_for
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Verdict
 
 

@@ -7,7 +7,8 @@ from control_plane.errors import (
     StateConflict,
     StepSkipped,
 )
-from reducer.rollout.ladder import Refusal, RefusalCode, Rollout
+from reducer.rollout.ladder import Refusal, RefusalCode
+from reducer.rollout.state import Rollout
 
 _ERRORS: dict[RefusalCode, type[GuardwaveError]] = {
     RefusalCode.UNKNOWN_COHORT: RuleViolated,

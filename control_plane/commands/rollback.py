@@ -31,7 +31,8 @@ from control_plane.state import (
 )
 from control_plane.stores.environments import Put, Write
 from control_plane.stores.incidents import put_rollback, put_violation
-from reducer.rollout.ladder import Refusal, RolledBack, Rollout, apply
+from reducer.rollout.ladder import Refusal, RolledBack, apply
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Invariant, Mode
 
 

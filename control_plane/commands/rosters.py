@@ -15,7 +15,7 @@ from reducer.rollout.eligibility import (
     reasons_against,
     recent,
 )
-from reducer.rollout.ladder import Rollout, Wave
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Route
 
 _LOOK_BACK_DAYS = 14

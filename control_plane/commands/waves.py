@@ -21,7 +21,8 @@ from control_plane.errors import InvalidField, Latched
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import Action, Actor, Environment
 from reducer.rollout.draw import BPS
-from reducer.rollout.ladder import Refusal, Rollout, Wave, WaveStarted, apply
+from reducer.rollout.ladder import Refusal, WaveStarted, apply
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode
 
 MAX_LOOKS = 8

@@ -16,8 +16,8 @@ from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.days import day_start
 from reducer.rollout.draw import Roster
 from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
-from reducer.rollout.ladder import Rollout
 from reducer.rollout.pseudonym import pseudonym_of
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Route
 
 _ITEMS_AT_ONCE = 4000

@@ -7,7 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from reducer.rollout.draw import BPS
 from reducer.rollout.eligibility import Ownership
-from reducer.rollout.ladder import EvidenceSource
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Gate, Mode, Role
 
 # A JSON number that every reader holds exactly (RFC 8259, section 6).

@@ -8,7 +8,7 @@ from control_plane.http.resources import environment_address, rollout_address
 from control_plane.queries import cards, conditions
 from control_plane.queries.days import wave_days
 from control_plane.state import Environment
-from reducer.rollout.ladder import EvidenceSource, Rollout, Wave
+from reducer.rollout.state import EvidenceSource, Rollout, Wave
 from reducer.vocabulary import Cohort, Mode
 
 

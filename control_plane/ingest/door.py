@@ -4,7 +4,7 @@ import logging
 from hashlib import blake2b
 
 from control_plane.access import Identity
-from control_plane.credential_cache import CredentialCache
+from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.errors import GuardwaveError, StoreUnavailable
 from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.answers import Signal, explain, partial, status, success

@@ -20,7 +20,8 @@ from control_plane.jobs.gathering import (
 )
 from control_plane.queries.days import complete_days
 from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
-from reducer.rollout.ladder import Rollout, Wave, gate_for
+from reducer.rollout.phases import gate_for
+from reducer.rollout.state import Rollout, Wave
 
 _LOOKED_AT = 10
 

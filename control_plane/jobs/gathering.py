@@ -14,8 +14,9 @@ from analysis.gates import Share, WaveDay, WaveEvidence
 from control_plane.context import Context
 from control_plane.queries.days import WaveDayView, complete_days, wave_days
 from control_plane.stores.evidence import OwnerDay
-from reducer.rollout.ladder import REFERENCE, TREATED, Rollout, Wave
+from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.policy import GatePolicy
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Cohort, Gate, Invariant, Mode
 
 _COLUMNS = (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 from hashlib import blake2b
 
+from control_plane.data_plane.snapshot import EnvironmentSnapshot
 from control_plane.queries.assignment_questions import AssignmentRequest
-from control_plane.snapshot import EnvironmentSnapshot
 from reducer.rollout.eligibility import OwnerFacts
 
 # About 1 kB each.

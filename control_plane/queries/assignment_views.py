@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from reducer.rollout.allotment import Allotment, Place
 from reducer.rollout.eligibility import SENTENCES
-from reducer.rollout.ladder import Rollout
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Mode, Reason
 
 # How long a host that cannot ask again may keep an answer; then it falls to shadow.

@@ -11,6 +11,7 @@ import orjson
 
 from control_plane.access import Identity, may
 from control_plane.data_plane import DataPlane
+from control_plane.data_plane.snapshot import EnvironmentSnapshot, RolloutSnapshot
 from control_plane.errors import Forbidden, NotFound, NotSignedIn
 from control_plane.queries.answer_memory import Grounds, KeptAnswer
 from control_plane.queries.assignment_questions import (
@@ -25,7 +26,6 @@ from control_plane.queries.assignment_views import (
     sentence_of,
     unexplained,
 )
-from control_plane.snapshot import EnvironmentSnapshot, RolloutSnapshot
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.eligibility import SENTENCES, OwnerFacts, Question, lowered_mode

@@ -17,7 +17,8 @@ from control_plane.queries.pages import (
     WaveProgress,
 )
 from control_plane.state import Environment, Evaluation, EvaluationStatus
-from reducer.rollout.ladder import COHORT_MODES, TREATED, Rollout, Wave, gate_for
+from reducer.rollout.phases import COHORT_MODES, TREATED, gate_for
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Verdict
 
 SILENT_AFTER_S = 900.0

@@ -12,7 +12,7 @@ from control_plane.state import (
     Promotion,
     PromotionStatus,
 )
-from reducer.rollout.ladder import Wave
+from reducer.rollout.state import Wave
 from reducer.vocabulary import Verdict
 
 

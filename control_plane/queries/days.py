@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 from control_plane.context import Context
 from reducer.rollout.days import COMPARED_DAYS, SealedDay, day_start, is_whole, why_incomplete
-from reducer.rollout.ladder import Wave
+from reducer.rollout.state import Wave
 
 MAX_DAYS = 120
 NOT_OVER = "it is not over yet"

@@ -18,7 +18,8 @@ from control_plane.queries.pages_changes import (
 from control_plane.queries.pages_evaluation import evaluation_view
 from control_plane.state import Environment, Evaluation, EvaluationStatus
 from reducer.rollout.draw import BPS, treated_count
-from reducer.rollout.ladder import COHORT_MODES, REFERENCE, TREATED, Rollout
+from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
 
 

@@ -16,7 +16,7 @@ from control_plane.queries.pages import (
     WaveDayLine,
 )
 from control_plane.state import Environment, EvaluationStatus
-from reducer.rollout.ladder import Wave
+from reducer.rollout.state import Wave
 
 
 def overview(context: Context) -> OverviewPage:

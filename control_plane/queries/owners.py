@@ -15,8 +15,8 @@ from control_plane.state import Environment
 from control_plane.stores.evidence import OwnerDay
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.eligibility import OwnerFacts, Question, recent
-from reducer.rollout.ladder import Rollout
 from reducer.rollout.pseudonym import pack, pseudonym_of
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Route
 
 RECENT_DAYS = 14

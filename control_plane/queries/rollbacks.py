@@ -13,7 +13,7 @@ from control_plane.queries.pages_changes import (
     ViolationLine,
 )
 from control_plane.state import ActorKind, Environment
-from reducer.rollout.ladder import Rollout
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
 
 

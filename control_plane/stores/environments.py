@@ -21,7 +21,7 @@ from control_plane.stores.keys import (
 )
 from control_plane.stores.replies import octets, text, whole
 from reducer.rollout.draw import Roster
-from reducer.rollout.ladder import Rollout, Wave
+from reducer.rollout.state import Rollout, Wave
 
 
 @dataclass(frozen=True, slots=True)

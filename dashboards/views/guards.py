@@ -10,7 +10,7 @@ from control_plane.queries import overview as queries
 from dashboards.blueprint import blueprint
 from dashboards.forms import FormReading
 from dashboards.sessions import can_change, context, require
-from reducer.rollout.ladder import gate_for
+from reducer.rollout.phases import gate_for
 from reducer.vocabulary import Role
 
 

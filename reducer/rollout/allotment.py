@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from reducer.rollout.draw import ALGORITHM
 from reducer.rollout.eligibility import OwnerFacts, Question, lowered_mode, reasons_against
-from reducer.rollout.ladder import COHORT_MODES, REFERENCE, TREATED, Rollout
+from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Mode, Reason
 
 

@@ -1,85 +1,13 @@
 """The rollout state machine: off, shadow, warn, enforce: up one step at a time, down at once."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
-from reducer.rollout.draw import ALGORITHM, BPS
-from reducer.vocabulary import Cohort, Gate, Mode
-
-CEILING_BPS = 500
-
-COHORT_MODES: Mapping[Mode, Mapping[Cohort, Mode]] = {
-    Mode.OFF: {Cohort.EVERYONE: Mode.OFF},
-    Mode.SHADOW: {Cohort.EVERYONE: Mode.SHADOW},
-    Mode.WARN: {Cohort.WARNED: Mode.WARN, Cohort.HOLDBACK: Mode.SHADOW},
-    Mode.ENFORCE: {Cohort.ENFORCED: Mode.ENFORCE, Cohort.CONTROL: Mode.WARN},
-}
-TREATED: Mapping[Mode, Cohort] = {
-    Mode.OFF: Cohort.EVERYONE,
-    Mode.SHADOW: Cohort.EVERYONE,
-    Mode.WARN: Cohort.WARNED,
-    Mode.ENFORCE: Cohort.ENFORCED,
-}
-REFERENCE: Mapping[Mode, Cohort] = {
-    Mode.OFF: Cohort.EVERYONE,
-    Mode.SHADOW: Cohort.EVERYONE,
-    Mode.WARN: Cohort.HOLDBACK,
-    Mode.ENFORCE: Cohort.CONTROL,
-}
-SETTABLE = frozenset(cohort for modes in COHORT_MODES.values() for cohort in modes)
-
-
-class EvidenceSource(StrEnum):
-    """Which telemetry the owners' evidence of a rollout comes from."""
-
-    EVENTS = "events"
-
-
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """One period of fixed assignment. A shadow wave has no roster: size 0, digest empty."""
-
-    number: int
-    phase: Mode
-    version_pin: tuple[str, ...]
-    looks: tuple[int, ...]
-    opened_at: datetime
-    algorithm: str = ALGORITHM
-    salt: str = ""
-    treated_bps: int = BPS
-    roster_size: int = 0
-    treated: int = 0
-    roster_digest: str = ""
-    closed_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """One guard in one environment.
-
-    `wave` is the number of the open wave, 0 when none is; `membership_wave` the wave whose roster
-    still tells cohorts apart, which outlives a wave closed by lowering a mode. `reached` and
-    `reached_bps` are the highest step ever taken by a promotion: what other environments require.
-    """
-
-    environment: str
-    guard: str
-    version_pin: tuple[str, ...]
-    salt: str
-    phase: Mode = Mode.SHADOW
-    generation: int = 1
-    evidence_source: EvidenceSource = EvidenceSource.EVENTS
-    ceiling_bps: int = CEILING_BPS
-    salt_epoch: int = 0
-    wave: int = 1
-    last_wave: int = 1
-    membership_wave: int = 0
-    treated_bps: int = BPS
-    reached: Mode = Mode.SHADOW
-    reached_bps: int = 0
+from reducer.rollout.draw import BPS
+from reducer.rollout.phases import COHORT_MODES, SETTABLE, TREATED
+from reducer.rollout.state import Rollout, Wave
+from reducer.vocabulary import Cohort, Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +63,6 @@ class Refusal:
 
     code: RefusalCode
     sentence: str
-
-
-def gate_for(phase: Mode) -> Gate | None:
-    """Return the gate that must be passed to leave a phase upwards; None when the step is free."""
-    return {Mode.SHADOW: Gate.SHADOW, Mode.WARN: Gate.WARN, Mode.ENFORCE: Gate.ENFORCE}.get(phase)
 
 
 def apply(rollout: Rollout, event: Event) -> Rollout | Refusal:

@@ -21,14 +21,14 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from control_plane.access import create_token
 from control_plane.clock import Clock, to_ns
 from control_plane.context import Context
-from control_plane.credential_cache import CredentialCache
+from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
 from control_plane.ingest.otlp import Value
 from control_plane.ingest.wire import Encoding, Limits
 from control_plane.otlp_door import OtlpAnswer, OtlpRequest
 from reducer.rollout.assignment import Assignment, issue
-from reducer.rollout.ladder import REFERENCE, TREATED
+from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.pseudonym import pseudonym_of
 from reducer.vocabulary import Cohort, Mode, Role
 from tests.control_plane.ingest.bodies import any_value

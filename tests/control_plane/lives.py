@@ -18,7 +18,8 @@ from control_plane.state import Evaluation, EvaluationStatus, Promotion
 from control_plane.stores.jobs import Job, JobKind
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.days import day_start
-from reducer.rollout.ladder import Rollout, Wave, gate_for
+from reducer.rollout.phases import gate_for
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Verdict
 from tests.control_plane.hosts import Assigner, Calendar, Host, Prompt
 from tests.control_plane.worlds import (

@@ -8,10 +8,10 @@ from werkzeug.test import Client
 from control_plane.app import create_app
 from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.rollback import FoundViolation, latch
-from control_plane.credential_cache import CredentialCache
 from control_plane.data_plane import EXTENSION, DataPlane
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.data_plane.refresher import Refresher
 from control_plane.prerouter import PreRouter
-from control_plane.refresher import Refresher
 from control_plane.stores.keys import EnvironmentKeys
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.assignment import Assignment, verify

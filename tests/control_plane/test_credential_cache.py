@@ -3,9 +3,9 @@
 import pytest
 
 from control_plane.access import create_token, revoke_token
-from control_plane.credential_cache import CredentialCache
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.data_plane.refresher import Refresher
 from control_plane.errors import StoreUnavailable
-from control_plane.refresher import Refresher
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
 from reducer.vocabulary import Role

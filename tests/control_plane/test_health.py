@@ -3,9 +3,9 @@
 import pytest
 
 from control_plane.app import create_app
-from control_plane.credential_cache import CredentialCache
 from control_plane.data_plane import EXTENSION, DataPlane
-from control_plane.refresher import Refresher
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.data_plane.refresher import Refresher
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.vocabulary import Mode
 from tests.control_plane.worlds import ENVIRONMENT, context_over, world_in

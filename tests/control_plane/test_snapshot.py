@@ -9,9 +9,9 @@ from control_plane.commands.cohorts import CohortChange, set_cohort_mode
 from control_plane.commands.environments import create_environment
 from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.rollback import roll_back
-from control_plane.credential_cache import CredentialCache
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.data_plane.refresher import Refresher
 from control_plane.errors import StoreUnavailable
-from control_plane.refresher import Refresher
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
 from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys

@@ -22,8 +22,8 @@ from control_plane.state import Action, Actor, ActorKind
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.draw import BPS, Roster, draw, salt_text
 from reducer.rollout.eligibility import Ownership
-from reducer.rollout.ladder import Rollout, Wave
 from reducer.rollout.pseudonym import pseudonym_of
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Role
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.draw import ALGORITHM
 from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
-from reducer.rollout.ladder import Lowered, Promoted, RolledBack, Rollout, apply
+from reducer.rollout.ladder import Lowered, Promoted, RolledBack, apply
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Mode, Reason, Route
 from tests.strategies import (
     SALT,

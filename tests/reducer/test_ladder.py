@@ -11,11 +11,11 @@ from reducer.rollout.ladder import (
     RefusalCode,
     Resumed,
     RolledBack,
-    Rollout,
     WaveStarted,
     apply,
-    gate_for,
 )
+from reducer.rollout.phases import gate_for
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Gate, Mode
 from tests.strategies import SALT, wave
 

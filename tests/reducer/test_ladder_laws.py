@@ -4,16 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reducer.rollout.draw import draw, treated_count
-from reducer.rollout.ladder import (
-    SETTABLE,
-    Lowered,
-    Promoted,
-    Refusal,
-    Resumed,
-    RolledBack,
-    Rollout,
-    apply,
-)
+from reducer.rollout.ladder import Lowered, Promoted, Refusal, Resumed, RolledBack, apply
+from reducer.rollout.phases import SETTABLE
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
 from tests.strategies import histories, modes, rosters, states
 

@@ -4,8 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from reducer.rollout.ladder import CEILING_BPS
 from reducer.rollout.policy import GatePolicy
+from reducer.rollout.state import CEILING_BPS
 
 
 def test_a_policy_that_says_nothing_asks_for_seven_days_and_five_percent():

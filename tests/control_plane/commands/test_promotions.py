@@ -23,7 +23,7 @@ from control_plane.errors import (
 )
 from control_plane.etags import rollout_etag
 from control_plane.state import EvaluationStatus, PromotionStatus
-from reducer.rollout.ladder import Rollout
+from reducer.rollout.state import Rollout
 from reducer.vocabulary import Invariant, Mode, Verdict
 from tests.control_plane.hosts import Prompt, assigned, pseudonym_in
 from tests.control_plane.lives import Life

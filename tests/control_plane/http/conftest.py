@@ -21,7 +21,7 @@ from control_plane.context import Context
 from control_plane.data_plane import EXTENSION
 from control_plane.policy import load
 from control_plane.state import Actor, ActorKind, Evaluation, EvaluationStatus
-from reducer.rollout.ladder import gate_for
+from reducer.rollout.phases import gate_for
 from reducer.vocabulary import Role, Verdict
 
 ENVIRONMENT = "internal"

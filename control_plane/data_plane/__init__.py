@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from control_plane.clock import Clock
 from control_plane.context import Context
-from control_plane.credential_cache import CredentialCache
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.data_plane.refresher import Refresher
 from control_plane.queries.answer_memory import AnswerMemory
-from control_plane.refresher import Refresher
 
 EXTENSION = "guardwave_data_plane"
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from control_plane.commands.trust import trusted_among
 from control_plane.context import Context
-from control_plane.owner_index import OwnerIndex
+from control_plane.data_plane.owner_index import OwnerIndex
 from control_plane.state import Environment
 from control_plane.stores.credentials import Token
 from control_plane.stores.environments import Mark
 from reducer.rollout.allotment import Place
-from reducer.rollout.ladder import Rollout, Wave
+from reducer.rollout.state import Rollout, Wave
 
 # A worker that has not heard from its store for this long answers no more than shadow.
 STALE_S = 2.0

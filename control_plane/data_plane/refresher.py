@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 
 from control_plane.context import Context
-from control_plane.credential_cache import CredentialCache
-from control_plane.errors import StoreUnavailable
-from control_plane.snapshot import (
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.data_plane.snapshot import (
     EnvironmentSnapshot,
     Snapshot,
     WentBackError,
     follow_owners,
     load,
 )
+from control_plane.errors import StoreUnavailable
 from control_plane.stores.credentials import Token
 from control_plane.stores.environments import Mark, Pulse
 
