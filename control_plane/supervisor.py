@@ -19,6 +19,7 @@ from control_plane.stores.embedded import EmbeddedServer
 TICK_S = 0.2
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 6.0
+CLIENT_ENDS_WITHIN_S = 2.0
 _TOO_SOON_S = 2.0
 _MOST_EARLY_ENDS = 5
 
@@ -30,6 +31,7 @@ class Child:
     name: str
     command: list[str]
     environment: Mapping[str, str]
+    is_client: bool = False
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     early_ends: int = 0
@@ -138,10 +140,13 @@ class Supervisor:
             self.tick()
 
     def stop(self) -> None:
-        """Stop the children, all at once, then the store."""
+        """Stop the children, clients first and the rest at once, then the store."""
         deadline = time.monotonic() + STOP_WITHIN_S
-        for child in self.children:
+        for child in reversed(self.children):
             child.ask_to_end()
+            if child.is_client:
+                # What talks to the others goes first, so that it does not see them gone.
+                child.end(within=CLIENT_ENDS_WITHIN_S)
         for child in self.children:
             child.end(within=deadline - time.monotonic())
         if self.store is not None:

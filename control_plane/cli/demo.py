@@ -73,7 +73,7 @@ def _run(settings: Settings) -> None:
         supervisor.wait_until_ready()
         if supervisor.stop_asked.is_set():
             return
-        supervisor.children.append(Child("the fleet", fleet, environment))
+        supervisor.children.append(Child("the fleet", fleet, environment, is_client=True))
         supervisor.children[-1].start()
         click.echo(_what_to_try(settings, link))
         _watch(context, supervisor)

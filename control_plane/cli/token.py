@@ -23,7 +23,14 @@ def store_context() -> Iterator[Context]:
     if settings.redis_url is not None:
         yield open_context(settings, open_store(settings))
         return
+    is_new = not settings.data_dir.exists()
     with EmbeddedServer.start(settings.data_dir):
+        if is_new:
+            click.echo(
+                f"note: made a new store in {settings.data_dir.absolute()}; a server that runs "
+                "elsewhere does not see it",
+                err=True,
+            )
         client = open_store(settings)
         try:
             yield open_context(settings, client)
@@ -44,6 +51,13 @@ def token() -> None:
 def create(role: str, environment: str | None, *, trusted: bool, name: str) -> None:
     """Create a token and print it, the only time it can be seen."""
     with store_context() as context:
+        known = context.environments.names()
+        if environment is not None and environment not in known:
+            click.echo(
+                f"note: there is no environment {environment!r} yet; there is "
+                f"{', '.join(known) or 'none at all'}",
+                err=True,
+            )
         text = create_token(
             context, role=Role(role), environment=environment, is_trusted=trusted, name=name
         )

@@ -95,7 +95,7 @@ class Host:
             self._transitions.add(1, {**labels, "agent.guard.decision": decided})
 
     def flush(self) -> None:
-        """Send what is queued, for a second at most: by now the server may be gone."""
+        """Send what is queued, for a second at most."""
         self._logs.force_flush(_FLUSH_MS)
 
 
@@ -124,11 +124,6 @@ class Simulation:
         self._planned: Iterator[tuple[float, int, int]] = iter(())
         self._next: tuple[float, int, int] | None = None
         self._day: date | None = None
-
-    def resolve_all(self) -> None:
-        """Ask for every owner's assignment once, as hosts do at the start of a session."""
-        for owner in self._owners:
-            self._resolve(owner)
 
     def keep_resolving(self, stop: threading.Event) -> None:
         """Ask again and again, one pass in about five seconds."""

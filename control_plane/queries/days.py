@@ -8,7 +8,6 @@ from control_plane.context import Context
 from reducer.rollout.days import COMPARED_DAYS, SealedDay, day_start, is_whole, why_incomplete
 from reducer.rollout.state import Wave
 
-MAX_DAYS = 120
 NOT_OVER = "it is not over yet"
 
 
@@ -26,11 +25,19 @@ class WaveDayView:
         return self.reason == NOT_OVER
 
 
-def wave_days(context: Context, environment: str, wave: Wave) -> tuple[WaveDayView, ...]:
-    """Return every day the wave has touched so far, oldest first, at most the last 120."""
+def wave_days(
+    context: Context, environment: str, wave: Wave, *, newest: int | None = None
+) -> tuple[WaveDayView, ...]:
+    """Return every day the wave has touched so far, oldest first.
+
+    `newest` leaves all but that many of the last ones out, for showing. A gate is evaluated on the
+    first complete days, so for that nothing may be left out.
+    """
     now = context.clock.now()
     last = now if wave.closed_at is None else min(now, wave.closed_at)
-    first_day = max(wave.opened_at.date(), last.date() - timedelta(days=MAX_DAYS - 1))
+    first_day = wave.opened_at.date()
+    if newest is not None:
+        first_day = max(first_day, last.date() - timedelta(days=newest - 1))
     days = [first_day + timedelta(days=at) for at in range((last.date() - first_day).days + 1)]
     looked_at = [first_day - timedelta(days=back) for back in range(COMPARED_DAYS, 0, -1)]
     sealed = {

@@ -18,6 +18,8 @@ from control_plane.queries.pages import (
 from control_plane.state import Environment, EvaluationStatus
 from reducer.rollout.state import Wave
 
+DAYS_SHOWN = 60
+
 
 def overview(context: Context) -> OverviewPage:
     """Return every rollout of every environment."""
@@ -43,7 +45,7 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
     rollout = load_rollout(context, environment, guard)
     wave = cards.open_wave(context, rollout)
     roster = cards.membership_wave(context, rollout)
-    days = () if wave is None else wave_days(context, environment, wave)
+    days = () if wave is None else wave_days(context, environment, wave, newest=DAYS_SHOWN)
     done = (
         each
         for each in context.gates.evaluations(environment, guard)
