@@ -17,7 +17,7 @@ from control_plane.http.otlp import otlp_blueprint
 from control_plane.http.resources import SECURITY_SCHEME
 from control_plane.http.validation import refuse
 from dashboards.pages import blueprint as pages
-from dashboards.problems import problem_page
+from dashboards.problems import asks_for_page, problem_page
 
 OPENAPI_VERSION: Final = "3.1.0"
 NONE: Mapping[str, object] = MappingProxyType({})
@@ -79,7 +79,7 @@ def create_app(
 def _register(app: OpenAPI, otlp_prefix: str) -> None:
     app.before_request(requests.name_request)
     app.after_request(requests.echo_request_id)
-    problems.register(app, problem_page)
+    problems.register(app, problem_page, asks_for_page)
     app.register_api(assignments.blueprint)
     app.register_api(api_blueprint())
     app.register_blueprint(health.blueprint)

@@ -3,14 +3,11 @@
 from types import ModuleType
 
 from flask import Blueprint, Response, g, make_response, redirect, request, url_for
-from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
-from control_plane.errors import GuardwaveError
 from dashboards import formatting, words
 from dashboards.assets import asset, static_file
 from dashboards.headers import harden
-from dashboards.problems import guardwave_problem, http_problem
 from dashboards.same_origin import refuse_foreign_forms
 from dashboards.sessions import ask_for_sign_in, visible
 from dashboards.theme import COOKIE, COOKIE_SECONDS, Theme, chosen_theme, own_path, parse_theme
@@ -19,8 +16,6 @@ blueprint = Blueprint("pages", __name__, template_folder="templates")
 blueprint.before_request(refuse_foreign_forms)
 blueprint.before_request(ask_for_sign_in)
 blueprint.after_request(harden)
-blueprint.register_error_handler(GuardwaveError, guardwave_problem)
-blueprint.register_error_handler(HTTPException, http_problem)
 blueprint.add_url_rule("/assets/<digest>/<path:name>", view_func=static_file)
 
 

@@ -1,12 +1,17 @@
 """Errors as pages of the same frame: what happened, with which numbers, and what to do."""
 
 from flask import Response, make_response, render_template, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 
-from control_plane.errors import GuardwaveError
 from dashboards.headers import harden
 
 _MOST_SHOWN = 120
+_PAGES = frozenset({"text/html", "text/*"})
+
+
+def asks_for_page() -> bool:
+    """Whether the client names pages, as browsers do; `*/*` alone is what programs send."""
+    return any(kind in _PAGES and quality > 0 for kind, quality in request.accept_mimetypes)
 
 
 def problem_page(status: int, title: str, detail: str) -> Response:
@@ -14,20 +19,6 @@ def problem_page(status: int, title: str, detail: str) -> Response:
     title, detail = _own_words(title, detail)
     body = render_template("problem.html", status=status, title=title, detail=detail)
     return harden(make_response(body, status))
-
-
-def guardwave_problem(error: GuardwaveError) -> Response:
-    """Render an error that guardwave raised on purpose."""
-    response = problem_page(error.status, error.title, str(error))
-    wait = error.extras.get("retry_after_s")
-    if isinstance(wait, int):
-        response.headers["Retry-After"] = str(wait)
-    return response
-
-
-def http_problem(error: HTTPException) -> Response:
-    """Render an error of the HTTP layer, such as a method that a page does not know."""
-    return problem_page(error.code or 500, error.name, error.description or "")
 
 
 def _own_words(title: str, detail: str) -> tuple[str, str]:

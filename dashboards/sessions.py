@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 from control_plane.access import Identity, identity_of, may
 from control_plane.context import Context
 from control_plane.errors import Forbidden, NotSignedIn
+from dashboards.problems import asks_for_page
 from reducer.vocabulary import Role
 
 PAGE_ROLES = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
@@ -35,13 +36,19 @@ def forget() -> None:
 
 
 def ask_for_sign_in() -> Response | None:
-    """Send whoever is not signed in, or whose token was revoked, to the sign-in page."""
+    """Send whoever is not signed in, or whose token was revoked, to the sign-in page.
+
+    Raises:
+        NotSignedIn: it is a program or a polling page, which a form would not help.
+    """
     token_id = session.get(_SESSION_KEY)
     g.identity = identity_of(context(), token_id) if isinstance(token_id, str) else None
     if g.identity is not None or request.endpoint in _OPEN_ENDPOINTS:
         return None
     if "/fragments/" in request.path:
         raise NotSignedIn("the session ended; reload the page and sign in again")
+    if not asks_for_page():
+        raise NotSignedIn("pages need a session in a browser; programs use /api/v1 with a token")
     address = url_for("pages.sign_in_form")
     if request.method == "GET" and request.full_path.rstrip("?") != url_for("pages.overview"):
         address += "?" + urlencode({"next": request.full_path.rstrip("?")})

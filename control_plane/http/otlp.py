@@ -1,10 +1,19 @@
 """OTLP over HTTP through Flask: the same door as the pre-router's, for servers without it."""
 
+import orjson
 from flask import Blueprint, Response, abort, current_app, request
 
-from control_plane.otlp_door import OtlpAnswer, OtlpDoor, request_of, signal_of
+# googleapis-common-protos ships no type information
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # see above
+
+from control_plane.otlp_door import SIGNALS, OtlpAnswer, OtlpDoor, request_of, signal_of
 
 EXTENSION = "guardwave_otlp"
+
+# google.rpc.Code for what can be wrong before a door is found; anything else is UNKNOWN.
+_RPC_CODES = {404: 5, 405: 12, 413: 8}
+_PROTOBUF = "application/x-protobuf"
+_PATH_ENDS = tuple(f"/v1/{signal}" for signal in SIGNALS)
 
 
 def otlp_blueprint(prefix: str = "") -> Blueprint:
@@ -29,3 +38,18 @@ def _receive(signal: str) -> Response:
     response = Response(answer.body, answer.status, content_type=answer.content_type)
     response.headers.extend(answer.headers)
     return response
+
+
+def is_for_telemetry() -> bool:
+    """Whether an exporter sent the request, be it to an address that has no door."""
+    return request.method == "POST" and request.path.removesuffix("/").endswith(_PATH_ENDS)
+
+
+def refusal(status: int, message: str) -> Response:
+    """Return a google.rpc.Status in the request's own encoding, which is all an exporter reads."""
+    code = _RPC_CODES.get(status, 2)
+    if request.mimetype == _PROTOBUF:
+        body: bytes = Status(code=code, message=message).SerializeToString()
+        return Response(body, status, content_type=_PROTOBUF)
+    said = orjson.dumps({"code": code, "message": message})
+    return Response(said, status, content_type="application/json")

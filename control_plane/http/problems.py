@@ -5,12 +5,13 @@ import traceback
 from collections.abc import Callable, Iterator
 
 import orjson
-from flask import Blueprint, Flask, Response, g, request
+from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Response as BaseResponse
 
 from control_plane import errors
 from control_plane.errors import GuardwaveError
+from control_plane.http import otlp, problem_types
 from control_plane.http.access_log import masked_path
 
 MEDIA_TYPE = "application/problem+json"
@@ -18,8 +19,9 @@ API_PATHS = ("/api/", "/v1/", "/ofrep/", "/problems/", "/healthz", "/readyz", "/
 
 # Renders an error for people: status, title, detail.
 Page = Callable[[int, str, str], Response]
+# Whether the client takes a page; most programs take anything and mean JSON.
+AsksForPage = Callable[[], bool]
 
-blueprint = Blueprint("problems", __name__)
 _log = logging.getLogger(__name__)
 
 _BY_STATUS: dict[int, type[GuardwaveError]] = {
@@ -42,45 +44,50 @@ def problem(error: GuardwaveError) -> Response:
         **error.extras,
     }
     response = Response(orjson.dumps(document), error.status, mimetype=MEDIA_TYPE)
+    if error.status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="guardwave"'
+    return _with_headers(response, error)
+
+
+def _with_headers(response: Response, error: GuardwaveError) -> Response:
     wait = error.extras.get("retry_after_s")
     if isinstance(wait, int):
         response.headers["Retry-After"] = str(wait)
-    if error.status == 401:
-        response.headers["WWW-Authenticate"] = 'Bearer realm="guardwave"'
     return response
 
 
-def register(app: Flask, page: Page) -> None:
+def register(app: Flask, page: Page, asks_for_page: AsksForPage) -> None:
     """Let the app answer every error: programs get a problem document, people a page."""
 
+    def wants_page() -> bool:
+        return asks_for_page() and not f"{request.path}/".startswith(API_PATHS)
+
     def on_purpose(error: GuardwaveError) -> Response:
-        if _asks_for_a_page():
-            return page(error.status, error.title, str(error))
+        if wants_page():
+            return _with_headers(page(error.status, error.title, str(error)), error)
         return problem(error)
 
     def of_http(error: HTTPException) -> BaseResponse:
         status = error.code
         if status is None or status < 400:
             return error.get_response()
-        if _asks_for_a_page():
+        if otlp.is_for_telemetry():
+            return otlp.refusal(status, _detail(error, status))
+        if wants_page():
             return page(status, error.name, error.description or "")
         return _http_problem(error, status)
 
     def unexpected(error: Exception) -> Response:
         _log_fault(error)
         detail = f"something went wrong on the server; its log says more under {g.request_id}"
-        if _asks_for_a_page():
+        if wants_page():
             return page(500, GuardwaveError.title, detail)
         return problem(GuardwaveError(detail))
 
     app.register_error_handler(GuardwaveError, on_purpose)
     app.register_error_handler(HTTPException, of_http)
     app.register_error_handler(Exception, unexpected)
-    app.register_blueprint(blueprint)
-
-
-def _asks_for_a_page() -> bool:
-    return not f"{request.path}/".startswith(API_PATHS)
+    app.register_blueprint(problem_types.blueprint)
 
 
 def _http_problem(error: HTTPException, status: int) -> Response:
@@ -127,13 +134,3 @@ def documented() -> Iterator[type[GuardwaveError]]:
         if not issubclass(kind, errors.StartError):
             waiting.extend(kind.__subclasses__())
             yield kind
-
-
-@blueprint.get("/problems/<code>")
-def explain(code: str) -> Response:
-    """Say what a problem type means, in plain text."""
-    kind = next((each for each in documented() if each.code == code), None)
-    if kind is None:
-        raise errors.NotFound(f"there is no problem type {code[:64]!r}")
-    meaning = " ".join((kind.__doc__ or "").split())
-    return Response(f"{kind.title} ({kind.status})\n\n{meaning}\n", mimetype="text/plain")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import redis
@@ -15,9 +16,11 @@ from control_plane.access import (
 from control_plane.clock import fixed
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.context import Context, over
+from control_plane.http import problems, requests
 from control_plane.policy import load
 from control_plane.state import Actor, ActorKind
 from dashboards.pages import blueprint
+from dashboards.problems import asks_for_page, problem_page
 from reducer.vocabulary import Role
 from tests.dashboards.samples import GUARD
 
@@ -32,13 +35,30 @@ GUARD_PATH = f"/environments/internal/guards/{GUARD}"
 SignIn = Callable[..., FlaskClient]
 
 
-@pytest.fixture(scope="session")
-def app() -> Flask:
-    """The pages' blueprint on a bare app, with no store behind it."""
+class Browser(FlaskClient):
+    """A client that asks for pages, as browsers do."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.environ_base["HTTP_ACCEPT"] = "text/html,application/xhtml+xml,*/*;q=0.8"
+
+
+def pages_over(context: Context | None) -> Flask:
+    """Return an app with the pages and the errors that it answers, and nothing else."""
     app = Flask(__name__, static_folder=None)
+    app.test_client_class = Browser
     app.secret_key = "only for tests"
+    app.extensions["guardwave"] = context
+    app.before_request(requests.name_request)
+    problems.register(app, problem_page, asks_for_page)
     app.register_blueprint(blueprint)
     return app
+
+
+@pytest.fixture(scope="session")
+def app() -> Flask:
+    """The pages on an app with no store behind it."""
+    return pages_over(None)
 
 
 @pytest.fixture
@@ -73,11 +93,7 @@ def control(store: redis.Redis) -> Context:
 @pytest.fixture
 def pages(control: Context) -> Flask:
     """The pages over that store."""
-    app = Flask(__name__, static_folder=None)
-    app.secret_key = "only for tests"
-    app.extensions["guardwave"] = control
-    app.register_blueprint(blueprint)
-    return app
+    return pages_over(control)
 
 
 @pytest.fixture

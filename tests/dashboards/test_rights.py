@@ -2,14 +2,12 @@
 
 import pytest
 import redis
-from flask import Flask
 
 from control_plane.clock import fixed
 from control_plane.context import Context, over
 from control_plane.policy import load
-from dashboards.pages import blueprint
 from reducer.vocabulary import Role
-from tests.dashboards.conftest import GUARD_PATH, HERE, NOW, SignIn
+from tests.dashboards.conftest import GUARD_PATH, HERE, NOW, SignIn, pages_over
 from tests.dashboards.samples import GUARD
 
 
@@ -83,11 +81,7 @@ def test_the_overview_fragment_speaks_only_when_something_changed(
 
 def test_a_store_that_is_away_is_a_page_that_asks_to_retry() -> None:
     away = redis.Redis(unix_socket_path="/nonexistent/store.sock")
-    app = Flask(__name__, static_folder=None)
-    app.secret_key = "only for tests"
-    app.extensions["guardwave"] = over(away, clock=fixed(NOW), policies=load(None))
-    app.register_blueprint(blueprint)
-    client = app.test_client()
+    client = pages_over(over(away, clock=fixed(NOW), policies=load(None))).test_client()
     with client.session_transaction() as session:
         session["token_id"] = "abcdefghijkm"
 

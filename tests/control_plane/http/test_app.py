@@ -24,12 +24,14 @@ def test_every_process_signs_cookies_with_the_same_key(context):
     assert create_app(context).secret_key == create_app(context).secret_key
 
 
-def test_every_problem_type_has_a_page(app):
+def test_every_problem_type_has_an_address_that_says_what_to_do(app):
     for kind in documented():
         response = app.test_client().get(f"/problems/{kind.code}")
-        assert response.status_code == 200
-        assert kind.title in response.text
-        assert str(kind.status) in response.text
+        assert (response.status_code, response.mimetype) == (200, "text/plain")
+        assert response.text.startswith(f"{kind.code}\n\n{kind.status}. ")
+    asked = app.test_client().get("/problems/precondition-failed").text
+    assert "read the\nresource again and decide again" in asked
+    assert "## " not in asked
 
 
 def test_a_body_that_never_says_its_length_is_cut_off(admin, rollout):

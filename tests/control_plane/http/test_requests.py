@@ -2,6 +2,7 @@ import logging
 import re
 
 import pytest
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # it ships none
 
 from control_plane.access import revoke_token
 from control_plane.http.access_log import masked_path
@@ -299,10 +300,38 @@ def test_an_absent_store_is_a_problem_that_asks_to_retry(admin, rollout, store_s
         store_server.ensure_running()
 
 
-def test_a_page_address_gets_a_page_for_an_error(app):
-    response = app.test_client().get("/no/such/page")
-    assert response.status_code == 404
-    assert response.mimetype == "text/html"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("path", ["/no/such/page", "/apiv1/environments", "/environments//x"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_an_error_is_a_page_for_browsers_alone(app, path, method):
+    client = app.test_client()
+    page = client.open(path, method=method, headers={"Accept": BROWSER})
+    assert (page.status_code, page.mimetype) == (404, "text/html")
+    for accept in ("*/*", "application/json", "application/problem+json"):
+        assert_problem(
+            client.open(path, method=method, headers={"Accept": accept}), 404, "not-found"
+        )
+    assert_problem(client.open(path, method=method), 404, "not-found")
+
+
+def test_a_wrong_method_on_a_page_is_a_problem_that_names_the_right_ones(app):
+    response = app.test_client().delete("/sign-in", headers={"Accept": "application/json"})
+    assert_problem(response, 405, "method-not-allowed")
+    assert "POST" in response.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/otlp/v1/logs", "/api/v1/metrics", "/v2/v1/traces/"])
+def test_an_exporter_with_a_wrong_address_gets_a_status_in_its_own_encoding(app, path):
+    client = app.test_client()
+    as_json = client.post(path, data=b"{}", content_type="application/json")
+    assert (as_json.status_code, as_json.mimetype) == (404, "application/json")
+    assert as_json.get_json()["code"] == 5
+    assert path in as_json.get_json()["message"]
+    as_protobuf = client.post(path, data=b"", content_type="application/x-protobuf")
+    assert (as_protobuf.status_code, as_protobuf.mimetype) == (404, "application/x-protobuf")
+    assert Status.FromString(as_protobuf.data).code == 5
 
 
 @pytest.mark.parametrize(
