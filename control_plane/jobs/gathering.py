@@ -76,7 +76,7 @@ def gather(
         declared_days=declared,
         coverage=Share(sum(row.covered for row in rows), ended) if ended else None,
         contract=_contract(context, rollout.environment, complete),
-        violations=_violations(context, rollout.environment, wave, used),
+        violations=_violations(context, rollout.environment, wave, rows),
         lost=sum(row.lost for row in rows),
     )
     return evidence, rows
@@ -98,7 +98,8 @@ def started_by_cohort(rows: Sequence[OwnerDay]) -> tuple[tuple[str, int], ...]:
 
 
 def _frame(rows: Sequence[OwnerDay]) -> pd.DataFrame:
-    plain = [[getattr(row, column) for column in _COLUMNS] for row in rows]
+    # A row without a start may stand for a switch alone.
+    plain = [[getattr(row, column) for column in _COLUMNS] for row in rows if row.started]
     frame = pd.DataFrame(plain, columns=list(_COLUMNS))
     frame["cohort"] = frame["cohort"].astype(str)
     return frame
@@ -123,12 +124,12 @@ def _contract(context: Context, environment: str, complete: Sequence[date]) -> S
 
 
 def _violations(
-    context: Context, environment: str, wave: Wave, used: Sequence[date]
+    context: Context, environment: str, wave: Wave, rows: Sequence[OwnerDay]
 ) -> Mapping[Invariant, int]:
-    """Count every violation of the environment since the wave opened: any of them counts."""
+    """Count every violation of the environment since the wave opened, and the rows' switches."""
     found = context.incidents.violations(environment)
     counted = Counter(each.invariant for each in found if each.at >= wave.opened_at)
-    switched = context.evidence.switched(environment, used)
+    switched = sum(row.switched for row in rows)
     if switched:
         counted[Invariant.TREATMENT_SWITCHED] += switched
     return dict(counted)

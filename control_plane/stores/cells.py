@@ -25,6 +25,11 @@ class Cell:
         fields = [self.guard, self.version, self.wave, self.cohort, self.mode]
         return json.dumps(fields, separators=(",", ":"))
 
+    @property
+    def treatment(self) -> str:
+        """The cohort and the mode, whose change within a prompt is a switch of treatment."""
+        return f"{self.cohort}|{self.mode}"
+
     @classmethod
     def named(cls, name: str) -> "Cell":
         """Return the cell of a stored name.

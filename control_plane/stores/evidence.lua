@@ -20,13 +20,13 @@ local MOST_RUNS = 1024
 -- Places in an owner-day row; CANCELLED to LIMIT (2 to 6) come with the event. The histogram's
 -- [bucket, count, ...] pairs follow the sums.
 local STARTED, LOST, DISRUPTED, TOKENS, TURNS, WOULD_STOPPED = 1, 7, 8, 9, 10, 11
-local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SUMS = 12, 13, 14, 15, 16, 16
+local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SWITCHED, SUMS = 12, 13, 14, 15, 16, 17, 17
 
 -- What one call has learned and will write.
 local function new_batch(slot)
   return {
     slot = slot, cells = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
-    seen = {}, touched = {}, was_open = {},
+    seen = {}, touched = {}, was_open = {}, health = {},
   }
 end
 
@@ -69,7 +69,8 @@ end
 -- the numbers of its event), f(irst day of its events until one of the two is known), q: the
 -- sequences of its transitions as sorted runs [first, last, ...], r when one of them was repeated,
 -- x when disrupted, l when lost, g(uards by name). A guard: c(ell), the second t that it was seen
--- at, w(ould stop), p (stops), u(nreliable input), v when switched.
+-- at, m(ode and cohort that it was first told with), w(ould stop), p (stops), u(nreliable input),
+-- v when switched: told with two modes or cohorts. Versions and waves may differ, that is no switch.
 local function prompt_of(batch, event)
   local found = batch.prompts[event[4]]
   if found then return found end
@@ -104,14 +105,14 @@ local function place(batch, prompt, pair, second)
   local cell = cell_id(batch, pair[2])
   local guard = prompt.g[pair[1]]
   if not guard then
-    prompt.g[pair[1]] = { c = cell, t = second, w = 0, p = 0 }
+    prompt.g[pair[1]] = { c = cell, t = second, m = pair[3], w = 0, p = 0 }
     return
   end
+  if guard.m ~= pair[3] then guard.v = 1 end
   if guard.c == cell then
     if second < guard.t then guard.t = second end
     return
   end
-  guard.v = 1
   if second < guard.t or second == guard.t and pair[2] < cell_name(batch, guard.c) then
     guard.c = cell
     guard.t = second
@@ -193,7 +194,8 @@ local function count(batch, prompt, sign)
   end
   if prompt.s then _, day, hour = unpack(prompt.s) end
   for _, guard in pairs(prompt.g) do
-    if guard.v then add(inner(batch.days, day or prompt.f), 'switched', sign) end
+    -- Known before the prompt has a day: a host that switches may never tell a start or an end.
+    if guard.v then add(change_of(batch, prompt, guard, day or prompt.f).sums, SWITCHED, sign) end
   end
   if not day then return end
   local covered = is_covered(prompt, reported)

@@ -33,9 +33,10 @@ class Written:
 class OwnerDay:
     """What one owner's prompts of one day added up to, in one cell.
 
-    The counts, from `started` to `ended`, lie in the order of the stored row. `tokens`, `turns`
+    The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
     and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
-    decisions, every other one counts prompts. `durations` holds pairs of a base-2
+    decisions, every other one counts prompts; `switched` those that were told with two modes or
+    cohorts, whether or not a start or an end of them is known. `durations` holds pairs of a base-2
     exponential bucket at scale 7 (seconds) and its count.
     """
 
@@ -58,10 +59,11 @@ class OwnerDay:
     unreliable: int
     covered: int
     ended: int
+    switched: int
     durations: tuple[tuple[int, int], ...] = ()
 
 
-_SUMS = 16
+_SUMS = 17
 
 
 class EvidenceStore:
@@ -114,17 +116,6 @@ class EvidenceStore:
             pipe.hgetall(EvidenceKeys(environment).day(day))
         held = zip(wanted, pipe.execute(), strict=True)
         return tuple(_sealed(day, fields) for day, fields in held if b"sealed_at" in fields)
-
-    @unavailable()
-    def switched(self, environment: str, days: Iterable[date]) -> int:
-        """Return how many prompts of these days were seen in two cells of one guard.
-
-        A prompt that switched under two guards counts for each.
-        """
-        pipe = self._redis.pipeline(transaction=False)
-        for day in days:
-            pipe.hget(EvidenceKeys(environment).day(day), "switched")
-        return sum(whole(count) for count in pipe.execute())
 
     @unavailable()
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:

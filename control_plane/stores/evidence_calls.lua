@@ -49,7 +49,7 @@ local function changed_row(key, pseudonym, change)
   local row = held and cmsgpack.unpack(held) or {}
   local after, buckets = {}, change.buckets
   for at = 1, SUMS do after[at] = sum_of(row[at], change.sums[at] or 0) end
-  if after[STARTED] == 0 then return false end
+  if after[STARTED] == 0 and after[SWITCHED] == 0 then return false end
   for at = SUMS + 1, #row, 2 do buckets[row[at]] = sum_of(row[at + 1], buckets[row[at]] or 0) end
   for bucket, prompts in pairs(buckets) do
     if prompts ~= 0 then after[#after + 1] = bucket; after[#after + 1] = prompts end
@@ -168,9 +168,11 @@ local function write_owners(slot, owners)
   end
 end
 
-local function write_health(slot, payload, fresh)
-  local health = 'hl:' .. slot
-  for field, by in pairs(payload.health) do redis.call('HINCRBY', health, field, by) end
+local function write_health(batch, payload, fresh)
+  local health = 'hl:' .. batch.slot
+  for _, counts in ipairs({ payload.health, batch.health }) do
+    for field, by in pairs(counts) do redis.call('HINCRBY', health, field, by) end
+  end
   redis.call('HINCRBY', health, 'accepted', fresh)
   redis.call('HINCRBY', health, 'duplicate', #payload.events - fresh)
   if payload.last > tonumber(redis.call('HGET', health, 'last_record_s') or '0') then
@@ -188,9 +190,10 @@ end
 -- gw_ingest: one request's evidence in one shard, exactly once.
 -- KEYS[1] the shard's set of days. ARGV: slot, msgpack {events, sightings, health, last}.
 -- An event is [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
--- [[guard, cell name], ...], conforming 0/1 or -1 for no record, numbers]; kind s(tart), e(nd),
--- t(ransition), d(isruption), v(olume: cell name and counter in place of the guard pairs),
--- q(uarantined: counts as a record only). Returns [new, duplicate].
+-- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
+-- that it raises by one when it is new]; kind s(tart), e(nd), t(ransition), d(isruption),
+-- v(olume: cell name and counter in place of the guards), q(uarantined: counts as a record only).
+-- Returns [new, duplicate].
 local function ingest(_, argv)
   local slot, payload = argv[1], cmsgpack.unpack(argv[2])
   local batch = new_batch(slot)
@@ -208,6 +211,7 @@ local function ingest(_, argv)
       end
       learn(batch, prompt, event)
     end
+    for _, field in ipairs(event[12]) do add(batch.health, field, 1) end
     if event[10] >= 0 then
       local sums = inner(batch.days, event[7])
       add(sums, 'records', 1)
@@ -218,7 +222,7 @@ local function ingest(_, argv)
   local writes, owners = settle(batch), sighted(slot, payload.sightings)
   write(batch, writes)
   write_owners(slot, owners)
-  write_health(slot, payload, #fresh)
+  write_health(batch, payload, #fresh)
   return { #fresh, #payload.events - #fresh }
 end
 

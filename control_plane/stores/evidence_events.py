@@ -121,7 +121,8 @@ class PromptEvent:
     """One event of a prompt that carries a verified assignment id for each guard in `cells`.
 
     Start, end and disruption are of the whole prompt, whichever of its guards they name; a
-    transition is of one guard.
+    transition is of one guard. `health` names counters of intake that it raises by one when it is
+    new.
 
     Raises:
         ValueError: no guard, a guard named twice, or a transition of several guards.
@@ -133,6 +134,7 @@ class PromptEvent:
     cells: tuple[Cell, ...]
     is_conforming: bool
     news: PromptNews
+    health: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         guards = {cell.guard for cell in self.cells}
@@ -144,7 +146,7 @@ class PromptEvent:
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
         kind, numbers = _news(self.news)
-        pairs = [[cell.guard, cell.name] for cell in self.cells]
+        guards = [[cell.guard, cell.name, cell.treatment] for cell in self.cells]
         return [
             kind,
             str(self.seen.digest),
@@ -154,9 +156,10 @@ class PromptEvent:
             self.prompt.owner_bucket,
             self.day.isoformat(),
             self.seen.second,
-            pairs,
+            guards,
             int(self.is_conforming),
             numbers,
+            self.health,
         ]
 
 
@@ -164,7 +167,8 @@ class PromptEvent:
 class VolumeEvent:
     """Something counted by cell and day and not by owner. `counter` names what, in one string.
 
-    `is_conforming` is None for a metric point, which is no record of the contract check.
+    `is_conforming` is None for a metric point, which is no record of the contract check. `health`
+    is as for a prompt's event.
 
     Raises:
         ValueError: `by` is negative or beyond 2**53 - 1.
@@ -176,6 +180,7 @@ class VolumeEvent:
     counter: str
     by: int = 1
     is_conforming: bool | None = None
+    health: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check("by", self.by)
@@ -185,7 +190,7 @@ class VolumeEvent:
         conforming = -1 if self.is_conforming is None else int(self.is_conforming)
         target = [self.cell.name, self.counter]
         head = ["v", str(self.seen.digest), self.seen.bucket, "", "", 0, self.day.isoformat()]
-        return [*head, self.seen.second, target, conforming, [self.by]]
+        return [*head, self.seen.second, target, conforming, [self.by], self.health]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ class QuarantinedEvent:
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
         head = ["q", str(self.seen.digest), self.seen.bucket, "", "", 0, self.day.isoformat()]
-        return [*head, self.seen.second, [], 0, []]
+        return [*head, self.seen.second, [], 0, [], []]
 
 
 def _news(news: PromptNews) -> tuple[str, list[int]]:

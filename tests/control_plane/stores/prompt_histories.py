@@ -29,9 +29,7 @@ from reducer.vocabulary import Cohort, Mode, Outcome
 DAY = date(2026, 11, 20)
 DAYS = tuple(DAY + timedelta(days=offset) for offset in range(3))
 GUARDS = ("identical_call", "repeated_tool_failure")
-MODES = (Mode.WARN, Mode.ENFORCE)
 OWNERS = (PromptKey("aaaaaaaaaaaaaaaa", "", 3), PromptKey("bbbbbbbbbbbbbbbb", "", 200))
-WAVE = 4
 
 hours = st.integers(0, 23)
 seconds = st.integers(1_800_000_000, 1_800_000_003)
@@ -49,9 +47,13 @@ ends = st.builds(
 )
 
 
-def cell(guard: str, mode: Mode) -> Cell:
-    """Return the cell of an enforced owner's prompts."""
-    return Cell(guard, "1.0.0", WAVE, Cohort.ENFORCED, mode)
+def cells(guard: str) -> st.SearchStrategy[Cell]:
+    """Return a strategy for cells of a guard; most that differ are of one treatment."""
+    cohorts = st.sampled_from((Cohort.ENFORCED, Cohort.ENFORCED, Cohort.CONTROL))
+    modes = st.sampled_from((Mode.WARN, Mode.WARN, Mode.ENFORCE))
+    return st.builds(
+        Cell, st.just(guard), st.sampled_from(("1.0.0", "1.1.0")), st.integers(4, 5), cohorts, modes
+    )
 
 
 def transition(sequence: int) -> st.SearchStrategy[PromptNews]:
@@ -81,7 +83,7 @@ def histories(draw: st.DrawFn) -> list[PromptEvent]:
                     seen=Seen(len(events) - 5, draw(seconds)),
                     prompt=prompt,
                     day=draw(days),
-                    cells=tuple(cell(guard, draw(st.sampled_from(MODES))) for guard in guards),
+                    cells=tuple(draw(cells(guard)) for guard in guards),
                     is_conforming=draw(st.booleans()),
                     news=each,
                 )
@@ -117,29 +119,27 @@ class Sums:
 
     owner_days: tuple[OwnerDay, ...]
     by_day: dict[date, Counter[str]]
-    switched: int
 
 
 def sums_of(history: Sequence[PromptEvent]) -> Sums:
     """Return what the events must add up to once every prompt without an end is lost."""
     rows: dict[tuple[str, date, Cell], Counter[str]] = defaultdict(Counter)
     by_day: dict[date, Counter[str]] = defaultdict(Counter)
-    switched = 0
     by_prompt: dict[PromptKey, list[PromptEvent]] = defaultdict(list)
     for event in history:
         by_prompt[event.prompt].append(event)
         by_day[event.day].update(records=1, conforming=int(event.is_conforming))
     for prompt, events in by_prompt.items():
-        cells = {guard: _seen_cells(events, guard) for guard in GUARDS}
-        switched += sum(len(set(seen)) > 1 for seen in cells.values())
         day = _book_day(events, by_day)
-        if day is None:
-            continue
-        for guard, seen in cells.items():
-            if seen:
+        for guard in GUARDS:
+            seen = _seen_cells(events, guard)
+            if len({(each.cohort, each.mode) for each in seen}) > 1:
+                switch_day = day or min(event.day for event in events)
+                rows[prompt.pseudonym, switch_day, seen[0]].update(switched=1)
+            if seen and day is not None:
                 rows[prompt.pseudonym, day, seen[0]].update(_counts(events, guard))
     owner_days = [_owner_day(*key, counts) for key, counts in rows.items()]
-    return Sums(tuple(sorted(owner_days, key=order)), by_day, switched)
+    return Sums(tuple(sorted(owner_days, key=order)), by_day)
 
 
 def order(row: OwnerDay) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> Owne
     )
     assert where.cohort is not None
     others = ("started", "disrupted", "tokens", "turns", "would_stopped", "stopped")
-    more = ("calls_after_would_stop", "unreliable", "covered", "ended")
+    more = ("calls_after_would_stop", "unreliable", "covered", "ended", "switched")
     return OwnerDay(
         owner=owner,
         day=day,

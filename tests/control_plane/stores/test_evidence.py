@@ -132,17 +132,52 @@ def test_a_prompt_keeps_the_cell_of_its_earliest_record(evidence):
     write(evidence, event(END, 2, cells=(shadowed,), second=MIDNIGHT))
     write(evidence, event(START, 1, cells=(GUARD,), second=MIDNIGHT - 60))
     ((cell, row),) = evidence.owner_rows(HERE, OWNER.pseudonym, OWNER.owner_bucket, [FRIDAY])
-    assert (cell, row.started, row.completed) == (GUARD, 1, 1)
-    assert evidence.switched(HERE, [FRIDAY, SATURDAY]) == 1
+    assert (cell, row.started, row.completed, row.switched) == (GUARD, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "switched"),
+    [
+        pytest.param({"mode": Mode.WARN}, 1, id="two modes"),
+        pytest.param({"cohort": Cohort.CONTROL}, 1, id="two cohorts"),
+        pytest.param({"version": "2.0.0"}, 0, id="two versions"),
+        pytest.param({"wave": 3}, 0, id="two waves"),
+    ],
+)
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "in reverse"])
+def test_a_switch_is_of_mode_or_cohort_in_any_order(evidence, changed, switched, is_reversed):
+    other = replace(GUARD, **changed)
+    told = [event(START, 1), event(END, 2, cells=(other,), second=MIDNIGHT)]
+    for each in reversed(told) if is_reversed else told:
+        write(evidence, each)
+    ((cell, row),) = evidence.owner_rows(HERE, OWNER.pseudonym, OWNER.owner_bucket, [FRIDAY])
+    assert (cell, row.started, row.switched) == (GUARD, 1, switched)
+
+
+def test_a_switch_back_is_one_switch(evidence):
+    moves = [Transitioned(at, False, False, False) for at in (1, 2, 3)]
+    cells = (GUARD, replace(GUARD, mode=Mode.WARN), GUARD)
+    for at, (move, cell) in enumerate(zip(moves, cells, strict=True)):
+        write(evidence, event(move, at, cells=(cell,), second=MIDNIGHT - 60 + at))
+    write(evidence, event(START, 9))
+    assert [row.switched for row in rows(evidence)] == [1]
+
+
+def test_a_switch_under_one_guard_is_none_of_another_guard_or_wave(evidence):
+    shadowed = replace(GUARD, mode=Mode.SHADOW)
+    write(evidence, event(START, 1, cells=(GUARD, OTHER_GUARD)), event(END, 2, cells=(shadowed,)))
+    assert sum(row.switched for row in rows(evidence)) == 1
+    assert [row.switched for row in rows(evidence, OTHER_GUARD)] == [0]
+    assert rows(evidence, replace(GUARD, wave=3)) == ()
 
 
 def test_a_switch_is_seen_before_the_prompt_has_a_day(evidence):
     shadowed = replace(GUARD, mode=Mode.SHADOW)
     moves = [Transitioned(at, False, False, False) for at in (1, 2)]
     write(evidence, event(moves[0], 5), event(moves[1], 6, cells=(shadowed,)))
-    assert evidence.switched(HERE, [FRIDAY]) == 1
+    assert [(row.started, row.switched) for row in rows(evidence)] == [(0, 1)]
     write(evidence, event(START, 1))
-    assert evidence.switched(HERE, [FRIDAY]) == 1
+    assert [(row.started, row.switched) for row in rows(evidence)] == [(1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -274,6 +309,15 @@ def test_health_counts_what_came_and_what_was_refused(evidence):
         "refused:late": 2,
         "last_record_s": 70,
     }
+
+
+def test_what_an_event_counts_beside_itself_is_counted_when_it_is_new(evidence):
+    start = replace(event(START, 1), health=("watched", "watched too"))
+    volume = VolumeEvent(Seen(2, MIDNIGHT), FRIDAY, GUARD, "calls", health=("watched",))
+    for _ in range(2):
+        write(evidence, start, volume, volume)
+    found = evidence.health(HERE)
+    assert (found["watched"], found["watched too"]) == (2, 1)
 
 
 def test_a_call_that_fails_leaves_nothing_half_written(any_store, evidence):

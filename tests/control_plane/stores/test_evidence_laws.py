@@ -52,13 +52,12 @@ def stored_sums(evidence: EvidenceStore, environment: str) -> Sums:
             conforming=sealed.conforming,
         )
         by_day[sealed.day] = counts
-    switched = evidence.switched(environment, DAYS)
-    return Sums(tuple(sorted(rows, key=order)), by_day, switched)
+    return Sums(tuple(sorted(rows, key=order)), by_day)
 
 
 def without_zeros(sums: Sums) -> Sums:
     by_day = {day: +counts for day, counts in sums.by_day.items() if +counts}
-    return Sums(sums.owner_days, by_day, sums.switched)
+    return Sums(sums.owner_days, by_day)
 
 
 @each_alone
