@@ -189,21 +189,28 @@ def test_the_body_in_the_documentation_sent_twice_counts_once(deployment):
 def test_a_lowered_mode_reaches_the_answers_of_every_worker(deployment):
     where = f"{ROLLOUT}/assignments/{OWNERS[1]}?service.version={VERSION}"
     as_host = Api(deployment.served.url, deployment.runtime)
-    lowered = deployment.admin.put(f"{ROLLOUT}/cohorts/everyone", {"mode": "off", "reason": WHY})
-    assert lowered["changed"] is True
-    in_a_row = 0
-    for _ in polls(20):
-        in_a_row = in_a_row + 1 if as_host.get(where)["mode"] == "off" else 0
-        if in_a_row == 20:
-            break
-    assert in_a_row == 20
-    etag = deployment.admin.ask("GET", ROLLOUT).headers["ETag"]
-    deployment.admin.put(
-        f"{ROLLOUT}/cohorts/everyone", {"mode": "shadow", "reason": WHY}, If_Match=etag
-    )
-    for _ in polls(20):
-        if as_host.get(where)["mode"] == "shadow":
-            break
+    set_mode = f"{ROLLOUT}/cohorts/everyone"
+
+    def is_answered_by_all(mode: str) -> bool:
+        """Whether twenty answers in a row say so; the connections go to either worker."""
+        in_a_row = 0
+        for _ in polls(20):
+            # A worker learns of a new rollout with its next look at the store: 404 until then.
+            answer = as_host.ask("GET", where)
+            is_so = answer.status == 200 and answer.document["mode"] == mode
+            in_a_row = in_a_row + 1 if is_so else 0
+            if in_a_row == 20:
+                return True
+        return False
+
+    assert is_answered_by_all("shadow")
+    try:
+        assert deployment.admin.put(set_mode, {"mode": "off", "reason": WHY})["changed"] is True
+        assert is_answered_by_all("off")
+    finally:
+        etag = deployment.admin.ask("GET", ROLLOUT).headers["ETag"]
+        deployment.admin.put(set_mode, {"mode": "shadow", "reason": WHY}, If_Match=etag)
+    assert is_answered_by_all("shadow")
 
 
 def test_no_acknowledged_prompt_is_lost_or_doubled_when_the_store_is_killed(deployment):
