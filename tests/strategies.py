@@ -13,6 +13,7 @@ from reducer.rollout.draw import ALGORITHM, BPS
 from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
 from reducer.rollout.ladder import (
     Event,
+    Latched,
     Lowered,
     Promoted,
     Refusal,
@@ -165,6 +166,7 @@ def events_for(rollout: Rollout, *, promotions: bool = True) -> st.SearchStrateg
     others: st.SearchStrategy[Event] = st.one_of(
         lowerings,
         st.just(RolledBack()),
+        st.just(Latched()),
         st.just(Resumed()),
         restarts(rollout),
         waves_for(rollout).map(WaveStarted),

@@ -31,6 +31,7 @@ from control_plane.state import (
 )
 from control_plane.stores.environments import Put, Write
 from control_plane.stores.incidents import put_rollback, put_violation
+from reducer.rollout import ladder
 from reducer.rollout.ladder import Refusal, RolledBack, apply
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Invariant, Mode
@@ -62,14 +63,14 @@ def roll_back(
     reason = check_reason(reason)
 
     def decide(before: Environment) -> Decision[Rollback]:
-        lowered = _lowered(context, before, guard)
-        if not lowered:
+        moves = _moves(context, before, RolledBack(), guard=guard)
+        if not moves:
             return Unchanged(_nothing_to_lower(context, before, actor, reason))
-        record = _record(context, before, lowered, actor=actor, reason=reason)
-        note = _note(record, lowered, Action.ROLLED_BACK, guard or environment)
+        record = _record(context, before, moves, actor=actor, reason=reason)
+        note = _note(record, moves, Action.ROLLED_BACK, environment)
         after = replace(before, rollbacks=record.id)
         writes: tuple[Write, ...] = (
-            *_writes(context, lowered),
+            *_writes(context, moves),
             put_rollback(environment, record),
         )
         return Change(after, writes, note, record)
@@ -84,6 +85,9 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
 
     One commit writes violations, rollback and latch together, before any evidence of the records
     that showed them: a crash in between loses nothing, because the sender repeats the request.
+    Every rollout's generation moves, in shadow and in off too: no evaluation made before the
+    violation can promote after it. While a latch holds, a further violation is recorded and no
+    more; the rollback that holds the environment is answered.
     """
 
     def decide(before: Environment) -> Decision[Rollback | None]:
@@ -92,36 +96,49 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
         if not fresh:
             return Unchanged(None)
         violations = _numbered(context, before, list(fresh.values()))
-        newest = violations[-1]
-        reason = f"Invariant {newest.invariant} was violated under guard {newest.guard}."
-        lowered = _lowered(context, before, None)
-        record = _record(context, before, lowered, actor=SYSTEM, reason=reason)
-        record = replace(record, violation=newest.id)
-        held = before.latch
-        latched = Latch(
-            rollback=record.id if held is None else held.rollback,
-            reason=reason if held is None else held.reason,
-            at=record.at if held is None else held.at,
-            first_violation=violations[0].id if held is None else held.first_violation,
-            newest_violation=newest.id,
-        )
-        adds_rollback = bool(lowered) or held is None
-        after = replace(
-            before,
-            latch=latched,
-            violations=newest.id,
-            rollbacks=record.id if adds_rollback else before.rollbacks,
-        )
-        writes = (
-            *_writes(context, lowered),
-            *(put_violation(environment, each) for each in violations),
-            *((put_rollback(environment, record),) if adds_rollback else ()),
-        )
-        action = Action.LATCHED if adds_rollback else Action.VIOLATION_RECORDED
-        return Change(after, writes, _note(record, lowered, action, environment), record)
+        if before.latch is not None:
+            return _recorded(context, before, before.latch, violations)
+        return _latched(context, before, violations)
 
     record = change(context, environment, decide)
     return None if record is None else _verified(context, environment, record)
+
+
+def _latched(
+    context: Context, before: Environment, violations: tuple[Violation, ...]
+) -> Change[Rollback | None]:
+    newest = violations[-1]
+    moves = _moves(context, before, ladder.Latched())
+    record = _record(context, before, moves, actor=SYSTEM, reason=_reason(newest))
+    record = replace(record, violation=newest.id)
+    held = Latch(
+        rollback=record.id,
+        reason=record.reason,
+        at=record.at,
+        first_violation=violations[0].id,
+        newest_violation=newest.id,
+    )
+    after = replace(before, latch=held, violations=newest.id, rollbacks=record.id)
+    writes = (
+        *_writes(context, moves),
+        *(put_violation(before.name, each) for each in violations),
+        put_rollback(before.name, record),
+    )
+    return Change(after, writes, _note(record, moves, Action.LATCHED, before.name), record)
+
+
+def _recorded(
+    context: Context, before: Environment, held: Latch, violations: tuple[Violation, ...]
+) -> Change[Rollback | None]:
+    newest = violations[-1]
+    after = replace(before, latch=replace(held, newest_violation=newest.id), violations=newest.id)
+    writes = tuple(put_violation(before.name, each) for each in violations)
+    note = Note(SYSTEM, Action.VIOLATION_RECORDED, before.name, _reason(newest))
+    return Change(after, writes, note, context.incidents.rollback(before.name, held.rollback))
+
+
+def _reason(violation: Violation) -> str:
+    return f"Invariant {violation.invariant} was violated under guard {violation.guard}."
 
 
 def acknowledge(
@@ -163,27 +180,32 @@ def acknowledge(
     return load_environment(context, environment)
 
 
-def _lowered(
-    context: Context, before: Environment, guard: str | None
+def _moves(
+    context: Context,
+    before: Environment,
+    event: RolledBack | ladder.Latched,
+    *,
+    guard: str | None = None,
 ) -> tuple[tuple[Rollout, Rollout], ...]:
+    """Return the rollouts that the event changes, each before and after it."""
     pairs: list[tuple[Rollout, Rollout]] = []
     for rollout in context.environments.rollouts(before):
         if guard is not None and rollout.guard != guard:
             continue
-        after = apply(rollout, RolledBack())
+        after = apply(rollout, event)
         if not isinstance(after, Refusal) and after is not rollout:
             pairs.append((rollout, after))
     return tuple(pairs)
 
 
-def _writes(context: Context, lowered: Sequence[tuple[Rollout, Rollout]]) -> tuple[Put, ...]:
+def _writes(context: Context, moves: Sequence[tuple[Rollout, Rollout]]) -> tuple[Put, ...]:
     return tuple(
         write
-        for before, after in lowered
+        for before, after in moves
         for write in (
             put_rollout(after),
             *close_wave(context, before),
-            *shadow_wave(context, after),
+            *(shadow_wave(context, after) if after.wave else ()),
         )
     )
 
@@ -191,36 +213,46 @@ def _writes(context: Context, lowered: Sequence[tuple[Rollout, Rollout]]) -> tup
 def _record(
     context: Context,
     before: Environment,
-    lowered: Sequence[tuple[Rollout, Rollout]],
+    moves: Sequence[tuple[Rollout, Rollout]],
     *,
     actor: Actor,
     reason: str,
 ) -> Rollback:
+    lowerings = tuple(
+        Lowering(after.guard, rollout.phase, after.phase, after.generation)
+        for rollout, after in moves
+        if after.phase.rank < rollout.phase.rank
+    )
     return Rollback(
         id=before.rollbacks + 1,
         at=context.clock.now(),
         actor=actor,
         reason=reason,
-        changed=bool(lowered),
-        lowerings=tuple(
-            Lowering(after.guard, rollout.phase, after.phase, after.generation)
-            for rollout, after in lowered
-        ),
+        changed=bool(lowerings),
+        lowerings=lowerings,
     )
 
 
 def _note(
-    record: Rollback, lowered: Sequence[tuple[Rollout, Rollout]], action: Action, target: str
+    record: Rollback, moves: Sequence[tuple[Rollout, Rollout]], action: Action, environment: str
 ) -> Note:
-    generations = lowered[0] if len(lowered) == 1 else None
-    return Note(
-        record.actor,
-        action,
-        target,
-        record.reason,
-        generation_before=generations[0].generation if generations else None,
-        generation_after=generations[1].generation if generations else None,
+    """Name every guard that moved; the entry's own generations have room for one alone."""
+    if len(moves) == 1:
+        before, after = moves[0]
+        return Note(
+            record.actor,
+            action,
+            f"{environment}: {after.guard}",
+            record.reason,
+            generation_before=before.generation,
+            generation_after=after.generation,
+        )
+    named = ", ".join(
+        f"{after.guard} generation {before.generation} -> {after.generation}"
+        for before, after in moves
     )
+    target = f"{environment}: {named}" if named else environment
+    return Note(record.actor, action, target, record.reason)
 
 
 def _numbered(

@@ -42,7 +42,16 @@ class RolledBack:
     """Back to shadow, by a person or by the system."""
 
 
-Event = Lowered | Resumed | Promoted | WaveStarted | RolledBack
+@dataclass(frozen=True, slots=True)
+class Latched:
+    """The system found a violation in the environment: what was known before it holds no more.
+
+    Beside going back to shadow this moves the generation from any phase, so that no evaluation made
+    before the violation can promote after it.
+    """
+
+
+Event = Lowered | Resumed | Promoted | WaveStarted | RolledBack | Latched
 
 
 class RefusalCode(StrEnum):
@@ -70,6 +79,8 @@ def apply(rollout: Rollout, event: Event) -> Rollout | Refusal:
     match event:
         case RolledBack():
             return _rolled_back(rollout)
+        case Latched():
+            return _latched(rollout)
         case Lowered(cohort=cohort, mode=mode):
             return _lowered(rollout, cohort, mode)
         case Resumed():
@@ -101,6 +112,12 @@ def _rolled_back(rollout: Rollout) -> Rollout:
     """Shadow is where a rollback ends; off stays off, and shadow itself has nothing to lower."""
     if rollout.phase.rank <= Mode.SHADOW.rank:
         return rollout
+    return _latched(rollout)
+
+
+def _latched(rollout: Rollout) -> Rollout:
+    if rollout.phase is Mode.OFF:
+        return _closed_at(rollout, Mode.OFF)
     return replace(_in_shadow(rollout), salt_epoch=rollout.salt_epoch + 1)
 
 

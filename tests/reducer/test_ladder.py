@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reducer.rollout.ladder import (
+    Latched,
     Lowered,
     Promoted,
     Refusal,
@@ -130,6 +131,20 @@ def test_a_rollback_opens_a_new_shadow_wave_under_a_new_salt():
 def test_a_rollback_with_nothing_to_lower_changes_nothing(phase):
     rollout = rollout_in(phase)
     assert apply(rollout, RolledBack()) is rollout
+
+
+@pytest.mark.parametrize("phase", [Mode.SHADOW, Mode.WARN, Mode.ENFORCE])
+def test_a_latch_opens_a_new_shadow_wave_under_a_new_salt_from_any_phase(phase):
+    before = rollout_in(phase)
+    after = accepted(apply(before, Latched()))
+    assert (after.phase, after.wave, after.salt_epoch) == (Mode.SHADOW, before.last_wave + 1, 1)
+    assert after.generation == before.generation + 1
+
+
+def test_a_latch_leaves_off_as_it_is_but_for_the_generation():
+    before = rollout_in(Mode.OFF)
+    after = accepted(apply(before, Latched()))
+    assert after == replace(before, generation=before.generation + 1)
 
 
 def test_off_to_shadow_is_free_and_opens_a_shadow_wave():

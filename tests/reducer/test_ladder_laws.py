@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reducer.rollout.draw import draw, treated_count
-from reducer.rollout.ladder import Lowered, Promoted, Refusal, Resumed, RolledBack, apply
+from reducer.rollout.ladder import (
+    Latched,
+    Lowered,
+    Promoted,
+    Refusal,
+    Resumed,
+    RolledBack,
+    apply,
+)
 from reducer.rollout.phases import SETTABLE
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
@@ -35,10 +43,21 @@ def test_a_second_rollback_changes_nothing(steps):
 
 
 @given(anywhere)
-def test_the_salt_epoch_rises_by_one_exactly_when_a_rollback_lowers(steps):
+def test_a_latch_moves_the_generation_and_leaves_no_wave_open_that_was(steps):
     for step in steps:
-        lowers = isinstance(step.event, RolledBack) and step.before.phase.rank > Mode.SHADOW.rank
-        assert step.after.salt_epoch == step.before.salt_epoch + lowers
+        after = apply(step.after, Latched())
+        assert isinstance(after, Rollout)
+        assert after.phase is Mode.SHADOW.at_most(step.after.phase)
+        assert after.generation == step.after.generation + 1
+        assert after.wave == (0 if after.phase is Mode.OFF else step.after.last_wave + 1)
+
+
+@given(anywhere)
+def test_the_salt_epoch_rises_by_one_exactly_when_a_rollback_or_a_latch_draws_anew(steps):
+    for before, event, _, after in steps:
+        lowers = isinstance(event, RolledBack) and before.phase.rank > Mode.SHADOW.rank
+        is_latched = isinstance(event, Latched) and before.phase is not Mode.OFF
+        assert after.salt_epoch == before.salt_epoch + (lowers or is_latched)
 
 
 @given(histories(promotions=False))
@@ -53,7 +72,7 @@ def test_only_a_promotion_raises_a_mode_or_a_share(steps):
             continue
         is_resumed = isinstance(event, Resumed) and before.phase is Mode.OFF
         assert after.phase.rank <= before.phase.rank or is_resumed
-        if after.phase is before.phase:
+        if after.phase is before.phase and not isinstance(event, Latched):
             assert after.treated_bps <= before.treated_bps
 
 
@@ -74,9 +93,9 @@ def test_the_enforced_share_never_exceeds_the_ceiling(steps, roster):
 
 
 @given(anywhere)
-def test_the_generation_moves_by_one_exactly_when_phase_wave_share_or_pin_changed(steps):
-    for before, _, _, after in steps:
-        changed = what_generation_follows(before) != what_generation_follows(after)
+def test_the_generation_moves_by_one_with_phase_wave_share_pin_and_latch_alone(steps):
+    for before, event, _, after in steps:
+        changed = isinstance(event, Latched) or what_generation_follows(before) != what_generation_follows(after)
         assert after.generation == before.generation + changed
         assert (after is before) is not changed
 

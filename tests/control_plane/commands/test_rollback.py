@@ -1,5 +1,7 @@
 """Back to shadow from any phase, again and again, and held there until a person looked."""
 
+from dataclasses import replace
+
 import pytest
 
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
@@ -75,15 +77,7 @@ def test_a_second_rollback_answers_the_first_and_changes_nothing(raised):
 def test_a_rollback_never_raises_a_mode(store, phase):
     world = world_in(context_over(store), Mode.SHADOW)
     if phase is Mode.OFF:
-        set_cohort_mode(
-            world.context,
-            ENVIRONMENT,
-            GUARD,
-            "everyone",
-            change=CohortChange(mode=Mode.OFF),
-            actor=OPERATOR,
-            reason=WHY,
-        )
+        switch_off(world)
     assert not back(world).changed
     assert rollout(world).phase is phase
 
@@ -122,13 +116,76 @@ def test_a_violation_takes_every_guard_of_the_environment_down(raised):
     assert {rollout(raised, guard).phase for guard in (GUARD, OTHER_GUARD)} == {Mode.SHADOW}
 
 
-def test_a_violation_in_shadow_latches_too(store):
+def newest_entry(world) -> dict[str, object]:
+    (found,) = world.context.environments.audit_entries(ENVIRONMENT, count=1)
+    return found
+
+
+def wave(world, number: int):
+    found = world.context.environments.wave(ENVIRONMENT, GUARD, number)
+    assert found is not None
+    return found
+
+
+def test_a_violation_in_shadow_latches_and_begins_the_dwell_again(store):
     world = world_in(context_over(store), Mode.SHADOW)
+    before = rollout(world)
     record = latch(world.context, ENVIRONMENT, [violation()])
     assert record is not None
-    assert not record.changed
+    assert (record.changed, record.lowerings) == (False, ())
     assert environment(world).latch is not None
-    assert actions(world).count(Action.LATCHED) == 1
+    after = rollout(world)
+    assert (after.phase, after.generation) == (Mode.SHADOW, before.generation + 1)
+    assert after.salt_epoch == before.salt_epoch + 1
+    assert (wave(world, before.wave).closed_at, wave(world, after.wave).closed_at) == (NOW, None)
+    entry = newest_entry(world)
+    assert (entry["action"], entry["target"]) == (Action.LATCHED, f"{ENVIRONMENT}: {GUARD}")
+    assert (entry["generation_before"], entry["generation_after"]) == (1, 2)
+
+
+def switch_off(world) -> None:
+    set_cohort_mode(
+        world.context,
+        ENVIRONMENT,
+        GUARD,
+        "everyone",
+        change=CohortChange(mode=Mode.OFF),
+        actor=OPERATOR,
+        reason=WHY,
+    )
+
+
+def test_a_violation_leaves_off_what_is_off_and_moves_its_generation(store):
+    world = world_in(context_over(store), Mode.SHADOW)
+    switch_off(world)
+    before = rollout(world)
+    latch(world.context, ENVIRONMENT, [violation()])
+    assert rollout(world) == replace(before, generation=before.generation + 1)
+
+
+def test_a_rollback_of_several_guards_names_each_with_its_generations(raised):
+    create_rollout(
+        raised.context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+    )
+    record = latch(raised.context, ENVIRONMENT, [violation()])
+    assert record is not None
+    assert [each.guard for each in record.lowerings] == [GUARD]
+    entry = newest_entry(raised)
+    assert entry["target"] == (
+        f"{ENVIRONMENT}: {OTHER_GUARD} generation 1 -> 2, {GUARD} generation 2 -> 3"
+    )
+    assert (entry["generation_before"], entry["generation_after"]) == (None, None)
+
+
+def test_a_further_violation_under_a_latch_is_recorded_and_no_more(raised):
+    first = latch(raised.context, ENVIRONMENT, [violation()])
+    before = rollout(raised)
+    assert latch(raised.context, ENVIRONMENT, [violation("record 2")]) == first
+    held = environment(raised)
+    assert rollout(raised) == before
+    assert held.latch is not None
+    assert (held.latch.newest_violation, held.rollbacks) == (2, 1)
+    assert newest_entry(raised)["action"] == Action.VIOLATION_RECORDED
 
 
 def test_known_violations_change_nothing(raised):
