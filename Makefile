@@ -22,7 +22,7 @@ serve: $(VENV)/server ## run the web server and the worker
 	@exec $(BIN)/guardwave serve
 
 test: $(VENV)/dev ## run every test (CI=true: a missing browser or Redis 7 fails instead of skipping)
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: $(VENV)/dev ## lint, format, types, import directions, dead code; changes nothing
 	$(BIN)/ruff check .

@@ -1,7 +1,9 @@
 """`serve` as a process: the embedded store, the web workers and the worker, kept running."""
 
+import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +22,8 @@ TICK_S = 0.2
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 6.0
 CLIENT_ENDS_WITHIN_S = 2.0
-_TOO_SOON_S = 2.0
+_TOO_SOON_S = 10.0
+_PR_SET_PDEATHSIG = 1
 _MOST_EARLY_ENDS = 5
 
 
@@ -44,13 +47,14 @@ class Child:
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  # this process has one thread then
         )
 
     def ensure_running(self) -> None:
         """Start the process again if it ended.
 
         Raises:
-            StartError: it ended within 2 s of its start five times in a row.
+            StartError: it ended within 10 s of its start five times in a row.
         """
         if self.process is None or self.process.poll() is None:
             return
@@ -151,6 +155,33 @@ class Supervisor:
             child.end(within=deadline - time.monotonic())
         if self.store is not None:
             self.store.stop()
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to end this process when the supervisor is killed: an orphan would keep the port.
+
+    prctl(2), PR_SET_PDEATHSIG. Elsewhere orphans are found by `check_port`.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def check_port(settings: Settings) -> None:
+    """Check that nobody listens where the web server will.
+
+    Raises:
+        StartError: somebody does, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise StartError(
+                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); stop "
+                "what is there, or set GUARDWAVE_PORT or GUARDWAVE_HOST"
+            ) from error
 
 
 def url_of(settings: Settings) -> str:

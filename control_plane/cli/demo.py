@@ -28,6 +28,7 @@ from control_plane.stores.demo import DemoMark, DemoStore
 from control_plane.supervisor import (
     Child,
     Supervisor,
+    check_port,
     start_store,
     url_of,
     web_child,
@@ -61,6 +62,7 @@ def _run(settings: Settings) -> None:
             f"GUARDWAVE_HOST={settings.host} listens beyond this machine; a demo's keys can be "
             "guessed, so it runs on a loopback address only"
         )
+    check_port(settings)
     store = start_store(settings)
     supervisor = Supervisor(settings, [], store)
     supervisor.watch_signals()

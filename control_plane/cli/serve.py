@@ -16,14 +16,24 @@ from control_plane.jobs.worker import Worker
 from control_plane.settings import Settings
 from control_plane.startup import open_context, open_store
 from control_plane.stores.demo import DemoStore
-from control_plane.supervisor import Supervisor, start_store, url_of, web_child, worker_child
+from control_plane.supervisor import (
+    Supervisor,
+    check_port,
+    start_store,
+    url_of,
+    web_child,
+    worker_child,
+)
 from reducer.vocabulary import Role
+
+FIRST_SIGN_IN = "first sign-in"
 
 
 @click.command()
 def serve() -> None:
     """Serve pages, API and OTLP, and run the worker, until Ctrl-C."""
     settings = Settings.from_env(os.environ)
+    check_port(settings)
     store = start_store(settings)
     supervisor = Supervisor(settings, [], store)
     supervisor.watch_signals()
@@ -53,14 +63,19 @@ def _prepare(settings: Settings) -> str | None:
         context = open_context(settings, client)
         # Web workers tell a store that was served before from one that was emptied by this.
         context.environments.store_id()
-        if any(not token.is_revoked for token in context.credentials.tokens()):
+        good = [token for token in context.credentials.tokens() if not token.is_revoked]
+        # Nobody holds the secret of a first sign-in: alone it lets nobody in, so it is renewed.
+        first = next((token for token in good if token.name == FIRST_SIGN_IN), None)
+        if len(good) > (first is not None):
             return None
         if not settings.is_loopback:
             raise StartError(
                 f"GUARDWAVE_HOST={settings.host} listens beyond this machine and no token exists; "
                 "create one with `guardwave token create --role admin` first"
             )
-        return sign_in_link(context, settings, name="first sign-in")
+        if first is not None:
+            return link_for(context, settings, first.id)
+        return sign_in_link(context, settings, name=FIRST_SIGN_IN)
     finally:
         client.close()
 
@@ -69,7 +84,12 @@ def sign_in_link(context: Context, settings: Settings, *, name: str) -> str:
     """Return a one-time link that signs in as a new admin token whose secret nobody has."""
     parts = parse_token(create_token(context, role=Role.ADMIN, environment=None, name=name))
     assert parts is not None  # it was made just now
-    return f"{url_of(settings)}/sign-in?code={make_sign_in_code(context, parts[0])}"
+    return link_for(context, settings, parts[0])
+
+
+def link_for(context: Context, settings: Settings, token_id: str) -> str:
+    """Return a link that signs in as this token, once, within 15 minutes."""
+    return f"{url_of(settings)}/sign-in?code={make_sign_in_code(context, token_id)}"
 
 
 @click.command()
