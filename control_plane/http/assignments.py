@@ -9,7 +9,7 @@ from pydantic import Field, RootModel
 from control_plane.data_plane import EXTENSION, DataPlane
 from control_plane.errors import GuardwaveError
 from control_plane.http.answers import problems
-from control_plane.http.bodies import Parameters, RolloutPath
+from control_plane.http.parameters import Parameters, RolloutPath
 from control_plane.http.resources import PREFIX, SECURITY_SCHEME
 from control_plane.queries.assignment_questions import OWNER_PATTERN, AssignmentRequest
 from control_plane.queries.assignment_views import AssignmentView

@@ -6,7 +6,7 @@ from pydantic import Field
 from control_plane.errors import RuleViolated
 from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Page, problems, respond
-from control_plane.http.bodies import AuditQuery
+from control_plane.http.parameters import AuditQuery
 from control_plane.http.resources import resource
 from control_plane.queries.audit import AuditLine, audit_lines
 from control_plane.state import Action, ActorKind

@@ -9,15 +9,15 @@ from control_plane.errors import NotFound
 from control_plane.etags import rollout_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Page, respond
-from control_plane.http.bodies import (
-    CohortBody,
+from control_plane.http.bodies import CohortBody
+from control_plane.http.gate_answers import PromotionAnswer, promotion_answer
+from control_plane.http.parameters import (
     CohortPath,
     IfMatch,
     PageQuery,
     RolloutPath,
     WriteQuery,
 )
-from control_plane.http.gate_answers import PromotionAnswer, promotion_answer
 from control_plane.http.resources import WRITE_ERRORS, resource
 from control_plane.http.rollout_answers import (
     CohortAnswer,

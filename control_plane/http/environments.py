@@ -11,7 +11,8 @@ from control_plane.errors import Forbidden
 from control_plane.etags import environment_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Condition, Page, respond
-from control_plane.http.bodies import EnvironmentPath, IfMatch, NewEnvironment, PageQuery
+from control_plane.http.bodies import NewEnvironment
+from control_plane.http.parameters import EnvironmentPath, IfMatch, PageQuery
 from control_plane.http.resources import (
     WRITE_ERRORS,
     environment_address,

@@ -8,13 +8,7 @@ from control_plane.errors import NotFound
 from control_plane.etags import rollout_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
-from control_plane.http.bodies import (
-    Keyed,
-    NewEvaluation,
-    NumberedPageQuery,
-    NumberedPath,
-    RolloutPath,
-)
+from control_plane.http.bodies import NewEvaluation
 from control_plane.http.gate_answers import (
     EvaluationAnswer,
     EvaluationSummary,
@@ -22,6 +16,12 @@ from control_plane.http.gate_answers import (
     evaluation_summary,
 )
 from control_plane.http.idempotency import idempotent
+from control_plane.http.parameters import (
+    Keyed,
+    NumberedPageQuery,
+    NumberedPath,
+    RolloutPath,
+)
 from control_plane.http.resources import WRITE_ERRORS, resource
 from control_plane.http.rollouts import RULE
 from control_plane.queries.cursors import numbers
@@ -45,15 +45,15 @@ def list_evaluations(path: RolloutPath, query: NumberedPageQuery) -> Response:
     return respond(answers.page(items, following))
 
 
-@blueprint.get(f"{RULE}/gate-evaluations/<int:number>", responses={200: EvaluationAnswer})
+@blueprint.get(f"{RULE}/gate-evaluations/<int:id>", responses={200: EvaluationAnswer})
 def read_evaluation(path: NumberedPath) -> Response:
     """Read one gate evaluation with its whole report."""
     requests.require(Role.VIEWER, path.environment)
     context = requests.context()
     load_rollout(context, path.environment, path.guard)
-    found = context.gates.evaluation(path.environment, path.guard, path.number)
+    found = context.gates.evaluation(path.environment, path.guard, path.id)
     if found is None:
-        raise NotFound(f"{path.guard} in {path.environment} has no gate evaluation {path.number}")
+        raise NotFound(f"{path.guard} in {path.environment} has no gate evaluation {path.id}")
     return respond(evaluation_answer(path.environment, found))
 
 

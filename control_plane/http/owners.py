@@ -9,15 +9,14 @@ from control_plane.commands.owners import OwnerStatement, state_owners
 from control_plane.etags import environment_etag
 from control_plane.http import requests
 from control_plane.http.answers import Answer, respond
-from control_plane.http.bodies import (
+from control_plane.http.bodies import OwnerFactsBody, OwnerStatementsBody
+from control_plane.http.idempotency import idempotent
+from control_plane.http.parameters import (
     EnvironmentPath,
     IfMatch,
     MaybeKeyed,
-    OwnerFactsBody,
     OwnerPath,
-    OwnerStatementsBody,
 )
-from control_plane.http.idempotency import idempotent
 from control_plane.http.resources import WRITE_ERRORS, environment_address, resource
 from control_plane.queries.owners import OwnerAllotment, OwnerEvidence, OwnerView, owner_view
 from reducer.rollout.eligibility import SENTENCES, OwnerFacts, Ownership

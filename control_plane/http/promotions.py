@@ -7,16 +7,16 @@ from control_plane.commands.promotions import PromotionRequest, request_promotio
 from control_plane.errors import NotFound
 from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
-from control_plane.http.bodies import (
+from control_plane.http.bodies import NewPromotion
+from control_plane.http.gate_answers import PromotionAnswer, promotion_answer
+from control_plane.http.idempotency import idempotent
+from control_plane.http.parameters import (
     Keyed,
-    NewPromotion,
     NumberedPageQuery,
     NumberedPath,
     RolloutPath,
     WriteQuery,
 )
-from control_plane.http.gate_answers import PromotionAnswer, promotion_answer
-from control_plane.http.idempotency import idempotent
 from control_plane.http.resources import WRITE_ERRORS, resource
 from control_plane.http.rollouts import RULE
 from reducer.vocabulary import Role
@@ -38,15 +38,15 @@ def list_promotions(path: RolloutPath, query: NumberedPageQuery) -> Response:
     return respond(answers.page(items, following))
 
 
-@blueprint.get(f"{RULE}/promotions/<int:number>", responses={200: PromotionAnswer})
+@blueprint.get(f"{RULE}/promotions/<int:id>", responses={200: PromotionAnswer})
 def read_promotion(path: NumberedPath) -> Response:
     """Read one promotion: pending, done, or refused with the reason."""
     requests.require(Role.VIEWER, path.environment)
     context = requests.context()
     load_rollout(context, path.environment, path.guard)
-    found = context.gates.promotion(path.environment, path.guard, path.number)
+    found = context.gates.promotion(path.environment, path.guard, path.id)
     if found is None:
-        raise NotFound(f"{path.guard} in {path.environment} has no promotion {path.number}")
+        raise NotFound(f"{path.guard} in {path.environment} has no promotion {path.id}")
     return respond(promotion_answer(path.environment, found))
 
 

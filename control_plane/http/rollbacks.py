@@ -11,16 +11,15 @@ from control_plane.errors import NotFound
 from control_plane.etags import environment_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Page, respond
-from control_plane.http.bodies import (
+from control_plane.http.bodies import NewAcknowledgement, NewRollback
+from control_plane.http.environments import EnvironmentAnswer, environment_answer
+from control_plane.http.idempotency import idempotent
+from control_plane.http.parameters import (
     EnvironmentPath,
     MaybeKeyed,
-    NewAcknowledgement,
-    NewRollback,
     NumberedPageQuery,
     RollbackPath,
 )
-from control_plane.http.environments import EnvironmentAnswer, environment_answer
-from control_plane.http.idempotency import idempotent
 from control_plane.http.resources import WRITE_ERRORS, environment_address, resource
 from control_plane.queries.cursors import numbers
 from control_plane.state import ActorKind, Rollback
@@ -68,17 +67,15 @@ def list_rollbacks(path: EnvironmentPath, query: NumberedPageQuery) -> Response:
     return respond(answers.page(items, following))
 
 
-@blueprint.get(
-    "/environments/<environment>/rollbacks/<int:number>", responses={200: RollbackAnswer}
-)
+@blueprint.get("/environments/<environment>/rollbacks/<int:id>", responses={200: RollbackAnswer})
 def read_rollback(path: RollbackPath) -> Response:
     """Read one rollback: who, why, and what it lowered."""
     requests.require(Role.VIEWER, path.environment)
     context = requests.context()
     load_environment(context, path.environment)
-    found = context.incidents.rollback(path.environment, path.number)
+    found = context.incidents.rollback(path.environment, path.id)
     if found is None:
-        raise NotFound(f"{path.environment} has no rollback {path.number}")
+        raise NotFound(f"{path.environment} has no rollback {path.id}")
     return respond(_answer(path.environment, found))
 
 
@@ -103,7 +100,7 @@ def roll_back(path: EnvironmentPath, body: NewRollback) -> Response:
 
 
 @blueprint.post(
-    "/environments/<environment>/rollbacks/<int:number>/acknowledgement",
+    "/environments/<environment>/rollbacks/<int:id>/acknowledgement",
     responses={200: EnvironmentAnswer, **WRITE_ERRORS},
 )
 @idempotent
@@ -115,7 +112,7 @@ def acknowledge_rollback(
     environment = acknowledge(
         requests.context(),
         path.environment,
-        path.number,
+        path.id,
         last_violation=body.last_violation,
         actor=actor,
         reason=body.reason,

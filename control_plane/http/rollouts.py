@@ -7,7 +7,8 @@ from control_plane.commands.environments import create_rollout
 from control_plane.etags import rollout_etag
 from control_plane.http import requests
 from control_plane.http.answers import respond
-from control_plane.http.bodies import IfMatch, NewRollout, RolloutPath
+from control_plane.http.bodies import NewRollout
+from control_plane.http.parameters import IfMatch, RolloutPath
 from control_plane.http.resources import WRITE_ERRORS, resource, rollout_address
 from control_plane.http.rollout_answers import RolloutAnswer, rollout_answer
 from reducer.vocabulary import Role

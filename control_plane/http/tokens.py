@@ -8,8 +8,9 @@ from control_plane.access import create_token, parse_token, revoke_token
 from control_plane.errors import BadRequest, RuleViolated
 from control_plane.http import answers, requests
 from control_plane.http.answers import Answer, Page, respond
-from control_plane.http.bodies import NewToken, PageQuery, TokenPath
+from control_plane.http.bodies import NewToken
 from control_plane.http.idempotency import HEADER
+from control_plane.http.parameters import PageQuery, TokenPath
 from control_plane.http.resources import PREFIX, WRITE_ERRORS, resource
 from control_plane.queries.cursors import part
 from control_plane.queries.tokens import TokenView, token_view, token_views
@@ -46,11 +47,11 @@ def list_tokens(query: PageQuery) -> Response:
     return respond(answers.page([_answer(each) for each in shown], following))
 
 
-@blueprint.get("/tokens/<token>", responses={200: TokenAnswer})
+@blueprint.get("/tokens/<id>", responses={200: TokenAnswer})
 def read_token(path: TokenPath) -> Response:
     """Read one token."""
     requests.require(Role.ADMIN, None)
-    return respond(_answer(token_view(requests.context(), path.token)))
+    return respond(_answer(token_view(requests.context(), path.id)))
 
 
 @blueprint.post("/tokens", responses={201: TokenMade, **WRITE_ERRORS})
@@ -74,13 +75,13 @@ def post_token(body: NewToken) -> Response:
     return respond(TokenMade(**dict(made), token=text), status=201, location=made.links["self"])
 
 
-@blueprint.delete("/tokens/<token>", responses={200: TokenAnswer, **WRITE_ERRORS})
+@blueprint.delete("/tokens/<id>", responses={200: TokenAnswer, **WRITE_ERRORS})
 def delete_token(path: TokenPath) -> Response:
     """Revoke a token; every worker refuses it within a second. Repeating it changes nothing."""
     requests.require(Role.ADMIN, None)
     _refuse_headers("If-Match")
-    revoke_token(requests.context(), path.token)
-    return respond(_answer(token_view(requests.context(), path.token)))
+    revoke_token(requests.context(), path.id)
+    return respond(_answer(token_view(requests.context(), path.id)))
 
 
 def _refuse_headers(*names: str) -> None:

@@ -20,7 +20,8 @@ def refuse(error: ValidationError) -> NoReturn:
     """
     # Nothing that may hold an owner id is repeated, be it a value or the name of a member.
     holds_owner_ids = error.title.startswith("Owner")
-    found = [_field_problem(each, is_silent=holds_owner_ids) for each in error.errors()[:_MOST]]
+    meant = [each for each in error.errors() if not _is_echo(each)][:_MOST]
+    found = [_field_problem(each, is_silent=holds_owner_ids) for each in meant]
     first, *further = found
     raise InvalidField(first.detail, pointer=first.pointer, further=further)
 
@@ -34,11 +35,37 @@ def _field_problem(error: ErrorDetails, *, is_silent: bool) -> FieldProblem:
     pointer = _pointer(path)
     if is_unknown:
         return FieldProblem(pointer, f"{name} is not known here; leave it out")
-    message = f"{error['msg'][:1].lower()}{error['msg'][1:]}"
+    message = _message(error)
     if error["type"] == "missing":
         return FieldProblem(pointer, f"{name} is missing; it is required")
     shown = None if is_silent else _shown(error["input"])
     return FieldProblem(pointer, f"{name}{'' if shown is None else f' is {shown}'}: {message}")
+
+
+def _is_echo(error: ErrorDetails) -> bool:
+    """Whether a list is called too short only because its items were refused one by one."""
+    given = error["input"]
+    return (
+        error["type"] == "too_short"
+        and isinstance(given, list | tuple)
+        and len(given) >= error["ctx"]["min_length"]
+    )
+
+
+def _message(error: ErrorDetails) -> str:
+    """Return what is allowed; what pydantic says of containers names types of Python."""
+    limits = error.get("ctx", {})
+    match error["type"]:
+        case "too_short":
+            return f"it has {limits['actual_length']} items; give at least {limits['min_length']}"
+        case "too_long":
+            return f"it has more than {limits['max_length']} items; give at most as many"
+        case "tuple_type" | "list_type":
+            return "it is a list; send a JSON array"
+        case "model_type" | "model_attributes_type":
+            return "it is an object; send a JSON object"
+        case _:
+            return f"{error['msg'][:1].lower()}{error['msg'][1:]}"
 
 
 def _pointer(path: Sequence[int | str]) -> str:

@@ -8,8 +8,14 @@ from control_plane.errors import NotFound
 from control_plane.etags import rollout_etag
 from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
-from control_plane.http.bodies import Keyed, NewWave, NumberedPageQuery, NumberedPath, RolloutPath
+from control_plane.http.bodies import NewWave
 from control_plane.http.idempotency import idempotent
+from control_plane.http.parameters import (
+    Keyed,
+    NumberedPageQuery,
+    NumberedPath,
+    RolloutPath,
+)
 from control_plane.http.resources import WRITE_ERRORS, resource
 from control_plane.http.rollout_answers import WaveAnswer, wave_answer
 from control_plane.http.rollouts import RULE
@@ -31,16 +37,16 @@ def list_waves(path: RolloutPath, query: NumberedPageQuery) -> Response:
     return respond(answers.page(items, following))
 
 
-@blueprint.get(f"{RULE}/waves/<int:number>", responses={200: WaveAnswer})
+@blueprint.get(f"{RULE}/waves/<int:id>", responses={200: WaveAnswer})
 def read_wave(path: NumberedPath) -> Response:
     """Read one wave: pin, roster, looks, and each day with the reason why it does not count."""
     requests.require(Role.VIEWER, path.environment)
     context = requests.context()
     rollout = load_rollout(context, path.environment, path.guard)
-    wave = context.environments.wave(path.environment, path.guard, path.number)
+    wave = context.environments.wave(path.environment, path.guard, path.id)
     if wave is None:
         raise NotFound(
-            f"{path.guard} in {path.environment} has no wave {path.number}; the newest is "
+            f"{path.guard} in {path.environment} has no wave {path.id}; the newest is "
             f"{rollout.last_wave}"
         )
     return respond(wave_answer(rollout, wave))

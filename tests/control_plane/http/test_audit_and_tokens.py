@@ -38,6 +38,19 @@ def test_the_audit_is_read_in_parts_and_its_hashes_chain(operator, rollout):
         previous = entry["hash"]
 
 
+def test_the_audit_is_read_on_from_a_sequence_number_that_it_showed(operator, rollout):
+    for at in range(8):
+        operator.put(f"{PLACE}/owners/owner-{at}", {"ownership": "known", "trusted": True})
+    for after in range(12):
+        page = operator.get(f"{AUDIT}?after={after}&limit=3").get_json()
+        expected = [each for each in range(1, 11) if each > after]
+        assert [each["sequence"] for each in page["items"]] == expected[:3]
+        assert (page["next"] is None) is (len(expected) <= 3)
+        if page["next"] is not None:
+            second = operator.get(page["next"]).get_json()["items"]
+            assert [each["sequence"] for each in second] == expected[3:6]
+
+
 def test_an_entrys_hash_can_be_computed_from_what_is_answered(operator, rollout):
     entry = operator.get(AUDIT).get_json()["items"][0]
     claimed = entry.pop("hash")
