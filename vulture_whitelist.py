@@ -13,5 +13,5 @@ _.evidence_from
 _.evidence_to
 _.last_seen
 _.last_transition
+_.owners_changed
 _.received
-_.requested_by

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from control_plane.queries.pages import TelemetryState
 from control_plane.queries.pages_evaluation import CheckView, EvaluationView
 from dashboards import formatting as fmt
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
@@ -13,6 +14,12 @@ MODE_MEANINGS = {
     Mode.SHADOW: "the guard only reports what it would do",
     Mode.WARN: "the guard reminds the model, and stops nothing",
     Mode.ENFORCE: "the guard reminds the model, then stops the candidate",
+}
+
+TELEMETRY = {
+    TelemetryState.FLOWING: "flowing",
+    TelemetryState.SILENT: "silent",
+    TelemetryState.NO_RECORDS: "no records yet",
 }
 
 VERDICT_WORDS = {

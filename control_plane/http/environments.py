@@ -55,7 +55,7 @@ class EnvironmentAnswer(Answer):
     latch: LatchAnswer | None
     telemetry: TelemetryAnswer
     conditions: list[Condition]
-    links: dict[str, str]
+    links: dict[str, str | dict[str, str]]
 
 
 @blueprint.get("/environments", responses={200: Page[EnvironmentAnswer]})
@@ -130,9 +130,8 @@ def environment_answer(environment: Environment) -> EnvironmentAnswer:
         links={
             "self": address,
             "rollbacks": f"{address}/rollbacks",
-            **{
-                f"guard {guard}": rollout_address(environment.name, guard)
-                for guard in environment.guards
+            "guards": {
+                guard: rollout_address(environment.name, guard) for guard in environment.guards
             },
         },
     )

@@ -21,7 +21,7 @@ class EvaluationSummary(Answer):
     gate: Gate
     status: EvaluationStatus
     requested_at: datetime
-    requested_by: str
+    actor: str
     evaluated_at: datetime | None
     generation: int | None
     wave: int | None
@@ -50,7 +50,7 @@ class PromotionAnswer(Answer):
     share_bps: int | None
     reason: str
     requested_at: datetime
-    requested_by: str
+    actor: str
     status: PromotionStatus
     refusal: str | None
     wave: int | None
@@ -68,7 +68,7 @@ def evaluation_summary(environment: str, evaluation: Evaluation) -> EvaluationSu
         gate=evaluation.gate,
         status=evaluation.status,
         requested_at=evaluation.requested_at,
-        requested_by=evaluation.actor.id,
+        actor=evaluation.actor.id,
         evaluated_at=evaluation.evaluated_at,
         generation=evaluation.generation,
         wave=evaluation.wave,
@@ -105,7 +105,7 @@ def promotion_answer(environment: str, promotion: Promotion) -> PromotionAnswer:
         share_bps=promotion.share_bps,
         reason=promotion.reason,
         requested_at=promotion.requested_at,
-        requested_by=promotion.actor.id,
+        actor=promotion.actor.id,
         status=promotion.status,
         refusal=promotion.refusal,
         wave=promotion.wave,

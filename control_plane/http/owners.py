@@ -29,7 +29,7 @@ class FactsStated(Answer):
     """How many owners were named, and how many of them changed by it."""
 
     received: int
-    changed: int
+    owners_changed: int
     links: dict[str, str]
 
 
@@ -144,7 +144,7 @@ def _state(
     return respond(
         FactsStated(
             received=len(statements),
-            changed=changed,
+            owners_changed=changed,
             links={"environment": environment_address(environment)},
         )
     )

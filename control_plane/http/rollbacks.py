@@ -45,7 +45,7 @@ class RollbackAnswer(Answer):
 
     id: int
     at: datetime
-    by: str
+    actor: str
     is_automatic: bool
     reason: str
     changed: bool
@@ -127,7 +127,7 @@ def _answer(environment: str, rollback: Rollback) -> RollbackAnswer:
     return RollbackAnswer(
         id=rollback.id,
         at=rollback.at,
-        by=rollback.actor.id,
+        actor=rollback.actor.id,
         is_automatic=rollback.actor.kind is ActorKind.SYSTEM,
         reason=rollback.reason,
         changed=rollback.changed,

@@ -32,7 +32,10 @@ class NextStepAnswer(Answer):
 
 
 class RolloutAnswer(Answer):
-    """One guard in one environment. Its ETag moves with the generation."""
+    """One guard in one environment. Its ETag moves with the generation.
+
+    `share_bps` is the share of the roster that is treated, null in off and shadow.
+    """
 
     environment: str
     guard: str
@@ -41,7 +44,7 @@ class RolloutAnswer(Answer):
     version_pin: list[str]
     evidence_source: EvidenceSource
     ceiling_bps: int
-    treated_bps: int
+    share_bps: int | None
     wave: int | None
     cohorts: list[CohortAnswer]
     next_step: NextStepAnswer
@@ -58,16 +61,19 @@ class WaveDayAnswer(Answer):
 
 
 class WaveAnswer(Answer):
-    """One period of fixed assignment. A shadow wave has no roster: size 0, no digest."""
+    """One period of fixed assignment. A shadow wave has no roster: size 0, no share, no digest.
 
-    number: int
+    `treated` is how many of the roster's owners are.
+    """
+
+    id: int
     phase: Mode
     version_pin: list[str]
     looks: list[int]
     opened_at: datetime
     closed_at: datetime | None
     algorithm: str
-    treated_bps: int
+    share_bps: int | None
     roster_size: int
     treated: int
     roster_digest: str | None
@@ -92,6 +98,11 @@ def cohort_answers(rollout: Rollout) -> list[CohortAnswer]:
     ]
 
 
+def _share(phase: Mode, treated_bps: int) -> int | None:
+    """Return the share of the roster that is treated; None where there is none to treat."""
+    return treated_bps if phase.rank > Mode.SHADOW.rank else None
+
+
 def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
     """Return a rollout as answered. The salt is kept: it would tell who is drawn next."""
     context = requests.context()
@@ -106,7 +117,7 @@ def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
         version_pin=list(rollout.version_pin),
         evidence_source=rollout.evidence_source,
         ceiling_bps=rollout.ceiling_bps,
-        treated_bps=rollout.treated_bps,
+        share_bps=_share(rollout.phase, rollout.treated_bps),
         wave=rollout.wave or None,
         cohorts=cohort_answers(rollout),
         next_step=NextStepAnswer(
@@ -130,14 +141,14 @@ def wave_answer(rollout: Rollout, wave: Wave) -> WaveAnswer:
     address = rollout_address(rollout.environment, rollout.guard)
     days = wave_days(requests.context(), rollout.environment, wave)
     return WaveAnswer(
-        number=wave.number,
+        id=wave.number,
         phase=wave.phase,
         version_pin=list(wave.version_pin),
         looks=list(wave.looks),
         opened_at=wave.opened_at,
         closed_at=wave.closed_at,
         algorithm=wave.algorithm,
-        treated_bps=wave.treated_bps,
+        share_bps=_share(wave.phase, wave.treated_bps),
         roster_size=wave.roster_size,
         treated=wave.treated,
         roster_digest=wave.roster_digest or None,

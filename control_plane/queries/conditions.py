@@ -54,8 +54,9 @@ def latched(environment: Environment) -> ConditionView:
     held = environment.latch
     if held is None:
         return ConditionView("latched", False, "no_latch", "No automatic rollback holds it.")
+    why = held.reason.rstrip(".")
     message = (
-        f"Rollback {held.rollback} holds it: {held.reason}. Acknowledge it, naming violation "
+        f"Rollback {held.rollback} holds it: {why}. Acknowledge it, naming violation "
         f"{held.newest_violation}."
     )
     return ConditionView("latched", True, "rolled_back", message, held.at)
@@ -78,9 +79,13 @@ def of_wave(wave: Wave, days: tuple[WaveDayView, ...]) -> tuple[ConditionView, .
             "look_reached",
             complete >= declared,
             "complete_days",
-            f"{complete} of the {declared} complete days of the first look have passed.",
+            f"{_days(complete)} so far; the first look is after {declared}.",
         ),
     )
+
+
+def _days(number: int) -> str:
+    return "1 complete day" if number == 1 else f"{number} complete days"
 
 
 def of_evaluation(evaluation: Evaluation) -> tuple[ConditionView, ...]:

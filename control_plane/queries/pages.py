@@ -26,7 +26,7 @@ class TelemetryState(StrEnum):
 
     FLOWING = "flowing"
     SILENT = "silent"
-    NO_RECORDS = "no records yet"
+    NO_RECORDS = "no_records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,10 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class GuardCard:
-    """One rollout, a guard in an environment, at a glance. Shares: basis points of the roster."""
+    """One rollout, a guard in an environment, at a glance. Shares: basis points of the roster.
+
+    `nobody_treated` says, as one sentence, that the roster is too small for the share.
+    """
 
     environment: str
     guard: str
@@ -116,6 +119,7 @@ class GuardCard:
     latch: LatchView | None
     gate: GateSummary | None
     next_step: NextStep
+    nobody_treated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

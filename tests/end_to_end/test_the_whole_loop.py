@@ -47,7 +47,7 @@ class Deployment:
         self.admin.put(ROLLOUT, {"version_pin": [VERSION], "reason": WHY})
         facts = [{"owner": owner, "ownership": "known", "trusted": True} for owner in OWNERS]
         stated = self.admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
-        assert (stated.status, stated.document["changed"]) == (200, len(OWNERS)), stated
+        assert (stated.status, stated.document["owners_changed"]) == (200, len(OWNERS)), stated
 
     def assignment_id(self, owner: str) -> str:
         """Return an owner's id from the client, once the workers know the owner."""

@@ -53,6 +53,7 @@ def test_the_audit_is_read_on_from_a_sequence_number_that_it_showed(operator, ro
 
 def test_an_entrys_hash_can_be_computed_from_what_is_answered(operator, rollout):
     entry = operator.get(AUDIT).get_json()["items"][0]
+    assert entry["at"].endswith("Z")
     claimed = entry.pop("hash")
     canonical = json.dumps(entry, sort_keys=True, separators=(",", ":"))
     assert sha256(canonical.encode()).hexdigest() == claimed

@@ -113,7 +113,7 @@ def test_an_evaluation_of_another_generation_is_refused(operator, rollout, passe
     ("body", "status", "code"),
     [
         pytest.param({"gate_evaluation": 99}, 404, "not-found", id="an evaluation nobody made"),
-        pytest.param({"digest": "e" * 64}, 400, "invalid-field", id="another digest"),
+        pytest.param({"digest": "e" * 64}, 422, "rule-violated", id="another digest"),
         pytest.param({"to": "enforce"}, 409, "step-skipped", id="two steps at once"),
         pytest.param({"to": "shadow"}, 409, "step-skipped", id="no step up"),
         pytest.param({"share_bps": 0}, 400, "invalid-field", id="a share of nothing"),

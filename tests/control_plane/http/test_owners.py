@@ -20,7 +20,7 @@ KNOWN = {"ownership": "known", "trusted": True}
 
 def test_facts_of_an_owner_are_stated_and_read_back(operator, rollout):
     stated = operator.put(f"{OWNERS}/team-7@example", KNOWN)
-    assert stated.get_json()["changed"] == 1
+    assert stated.get_json()["owners_changed"] == 1
     found = operator.get(f"{OWNERS}/team-7@example").get_json()
     assert (found["facts"]["ownership"], found["facts"]["trusted"]) == ("known", True)
 
@@ -28,7 +28,7 @@ def test_facts_of_an_owner_are_stated_and_read_back(operator, rollout):
 def test_stating_the_same_facts_again_changes_nothing(operator, rollout):
     operator.put(f"{OWNERS}/alice", KNOWN)
     entries = operator.get("/api/v1/audit-events").get_json()["items"]
-    assert operator.put(f"{OWNERS}/alice", KNOWN).get_json()["changed"] == 0
+    assert operator.put(f"{OWNERS}/alice", KNOWN).get_json()["owners_changed"] == 0
     assert operator.get("/api/v1/audit-events").get_json()["items"] == entries
 
 
@@ -53,7 +53,7 @@ def test_no_answer_and_no_audit_entry_holds_an_owner_id(operator, rollout):
 
 def test_a_thousand_owners_are_stated_at_once(operator, rollout):
     owners = [{"owner": f"owner {at}/ü", **KNOWN} for at in range(1000)]
-    assert operator.post(OWNERS, {"owners": owners}).get_json()["changed"] == 1000
+    assert operator.post(OWNERS, {"owners": owners}).get_json()["owners_changed"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_bad_list_of_owners_is_refused_whole_and_repeats_no_id(
     document = assert_problem(response, 400, "invalid-field")
     assert document["errors"][0]["pointer"] == pointer
     assert "secret" not in response.text
-    assert operator.post(OWNERS, {"owners": good}).get_json()["changed"] == 1
+    assert operator.post(OWNERS, {"owners": good}).get_json()["owners_changed"] == 1
 
 
 def test_an_owner_named_twice_is_refused_by_its_place(operator, rollout):

@@ -20,6 +20,7 @@ def test_a_new_rollout_is_in_shadow_with_its_wave_open(admin):
     assert made.status_code == 201
     shown = made.get_json()
     assert (shown["phase"], shown["wave"], shown["version_pin"]) == ("shadow", 1, ["1.0", "1.1"])
+    assert shown["share_bps"] is None
     assert [each["type"] for each in shown["conditions"]] == [
         "latched",
         "wave_open",
@@ -160,7 +161,7 @@ def test_a_raise_that_names_a_passed_gate_becomes_a_promotion(
     carry_out(context, ENVIRONMENT, GUARD, asked.get_json()["promotion"]["id"])
     assert operator.get(place).get_json()["status"] == "done"
     shown = operator.get(rollout).get_json()
-    assert (shown["phase"], shown["wave"], shown["treated_bps"]) == ("warn", 2, 8000)
+    assert (shown["phase"], shown["wave"], shown["share_bps"]) == ("warn", 2, 8000)
     assert [(each["cohort"], each["mode"]) for each in shown["cohorts"]] == [
         ("warned", "warn"),
         ("holdback", "shadow"),

@@ -27,7 +27,7 @@ def test_a_wave_is_started_again_with_another_pin(operator, wall, rollout):
     wall.pass_by(hours=1)
     made = start(operator, rollout, version_pin=["2.0"], looks=[7, 14])
     shown = made.get_json()
-    assert (made.status_code, shown["number"], shown["looks"]) == (201, 2, [7, 14])
+    assert (made.status_code, shown["id"], shown["looks"]) == (201, 2, [7, 14])
     assert made.headers["ETag"] == operator.get(rollout).headers["ETag"]
     assert operator.get(made.headers["Location"]).get_json()["version_pin"] == ["2.0"]
     assert operator.get(f"{rollout}/waves/1").get_json()["closed_at"] == "2026-11-02T10:00:00Z"
@@ -37,9 +37,9 @@ def test_waves_are_listed_newest_first_in_parts(operator, rollout):
     for key in ("a", "b", "c"):
         assert start(operator, rollout, key=key).status_code == 201
     first = operator.get(f"{rollout}/waves?limit=3").get_json()
-    assert [each["number"] for each in first["items"]] == [4, 3, 2]
+    assert [each["id"] for each in first["items"]] == [4, 3, 2]
     second = operator.get(first["next"]).get_json()
-    assert ([each["number"] for each in second["items"]], second["next"]) == ([1], None)
+    assert ([each["id"] for each in second["items"]], second["next"]) == ([1], None)
 
 
 def test_starting_a_wave_needs_a_key_and_if_match(operator, rollout):
@@ -56,11 +56,16 @@ def test_a_refused_request_may_be_mended_and_sent_again_with_its_key(operator, r
     assert start(operator, rollout).status_code == 201
 
 
+def test_looks_before_the_dwell_are_against_the_policy(operator, rollout):
+    response = start(operator, rollout, looks=[6])
+    document = assert_problem(response, 422, "rule-violated")
+    assert document["errors"][0]["pointer"].startswith("/looks")
+
+
 @pytest.mark.parametrize(
     "looks",
     [
         pytest.param([], id="none"),
-        pytest.param([6], id="before the dwell"),
         pytest.param([14, 7], id="falling"),
         pytest.param([7, 7], id="twice"),
         pytest.param([7.5], id="half a day"),

@@ -1,0 +1,106 @@
+"""One name for one thing in every answer, and words that programs can use as they are."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from control_plane.commands.rollback import FoundViolation, latch
+from reducer.vocabulary import Invariant, Mode
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE
+
+# What was once used beside the name that stayed.
+RETIRED = {"treated_bps", "requested_by", "by", "number"}
+MOMENTS = re.compile(r"\d{4}-\d\d-\d\dT")
+# Members whose value a program compares with a word it knows.
+CODES = {"state", "status", "phase", "mode", "gate", "verdict", "type", "cohort", "role"}
+
+
+@pytest.fixture
+def answers(context, admin, operator, rollout, passed_gate) -> list[Any]:
+    """Every kind of answer of the API once."""
+    gate = passed_gate()
+    latch(context, ENVIRONMENT, [violation()])
+    admin.post("/api/v1/tokens", {"role": "viewer", "environment": ENVIRONMENT})
+    evaluations = f"{rollout}/gate-evaluations"
+    asked = operator.post(evaluations, {"gate": "shadow"}, Idempotency_Key="k")
+    owners = {"owners": [{"owner": "a", "ownership": "known", "trusted": True}]}
+    return [
+        each.get_json()
+        for each in (
+            operator.post(f"{PLACE}/owners", owners),
+            asked,
+            admin.get("/api/v1/environments"),
+            admin.get("/api/v1/tokens"),
+            operator.get(PLACE),
+            operator.get(rollout),
+            operator.get(f"{rollout}/cohorts"),
+            operator.get(f"{rollout}/waves"),
+            operator.get(f"{rollout}/waves/1"),
+            operator.get(f"{evaluations}/{gate.id}"),
+            operator.get(f"{PLACE}/rollbacks"),
+            operator.get(f"{PLACE}/owners/a"),
+            operator.get("/api/v1/audit-events"),
+        )
+    ]
+
+
+def violation() -> FoundViolation:
+    return FoundViolation("r1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
+
+
+def members(answer: object, path: str = "") -> Iterator[tuple[str, str, object]]:
+    """Yield path, name and value of every member, however deep; those of a report are its own."""
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            yield f"{path}/{name}", name, value
+            if name != "result":
+                yield from members(value, f"{path}/{name}")
+    elif isinstance(answer, list):
+        for each in answer:
+            yield from members(each, path)
+
+
+def test_answers_keep_to_the_names_that_stayed(answers):
+    found = [each for answer in answers for each in members(answer)]
+    assert len(found) > 200
+    assert [path for path, name, _ in found if name in RETIRED] == []
+    assert [path for path, name, _ in found if not re.fullmatch(r"[a-z0-9_]+", name)] == []
+
+
+def test_moments_are_in_utc_and_say_so_with_a_z(answers):
+    moments = [
+        (path, value)
+        for answer in answers
+        for path, _, value in members(answer)
+        if isinstance(value, str) and MOMENTS.match(value)
+    ]
+    assert len(moments) > 10
+    assert [path for path, value in moments if not value.endswith("Z")] == []
+
+
+def test_words_for_programs_have_no_spaces(answers):
+    words = [
+        (path, value)
+        for answer in answers
+        for path, name, value in members(answer)
+        if name in CODES and isinstance(value, str)
+    ]
+    assert ("/telemetry/state", "no_records") in words
+    assert [each for each in words if not re.fullmatch(r"[a-z0-9_]+", each[1])] == []
+
+
+def test_an_environment_links_to_its_guards_by_name(operator, rollout):
+    assert operator.get(PLACE).get_json()["links"]["guards"] == {GUARD: rollout}
+
+
+def test_a_condition_is_one_sentence_after_another(context, operator, rollout):
+    latch(context, ENVIRONMENT, [violation()])
+    shown = [
+        each["message"]
+        for address in (PLACE, rollout, f"{rollout}/waves/1")
+        for each in operator.get(address).get_json()["conditions"]
+    ]
+    assert [each for each in shown if ".." in each.replace("...", "")] == []
+    assert "0 complete days so far; the first look is after 7." in shown
