@@ -106,7 +106,7 @@ class AuditEntry:
         """Return the entry as JSON, keys sorted, no white space: what is hashed and stored."""
         fields = {
             "sequence": self.sequence,
-            "at": self.at.isoformat(),
+            "at": self.at.isoformat().replace("+00:00", "Z"),
             "actor": self.actor.id,
             "actor_kind": str(self.actor.kind),
             "action": str(self.action),
