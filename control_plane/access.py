@@ -134,6 +134,24 @@ def make_sign_in_code(context: Context, token_id: str) -> str:
     return code
 
 
+def begin_session(context: Context, identity: Identity) -> str:
+    """Begin a browser's session, good for 12 hours; return what its cookie holds."""
+    secret = secrets.token_urlsafe(32)
+    context.credentials.save_session(secret, identity.token_id)
+    return secret
+
+
+def identity_in_session(context: Context, secret: str) -> Identity | None:
+    """Return who a session belongs to; None when it ended or its token was revoked."""
+    token_id = context.credentials.session(secret)
+    return None if token_id is None else identity_of(context, token_id)
+
+
+def end_session(context: Context, secret: str) -> None:
+    """End a session: whoever kept its cookie is signed out too."""
+    context.credentials.end_session(secret)
+
+
 def identity_of(context: Context, token_id: str) -> Identity | None:
     """Return the identity of a session's token; None when it was revoked or is gone."""
     token = context.credentials.token(token_id)

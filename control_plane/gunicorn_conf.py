@@ -17,9 +17,9 @@ bind = (
 )
 proc_name = "guardwave"
 
-worker_class = "gthread"
+worker_class = "control_plane.web_worker.WebWorker"
 workers = _settings.workers
-threads = 8
+threads = 16
 # Each worker opens its own connections and starts its own refresher, after the fork.
 preload_app = False
 # Exporters and hosts keep connections open and ask every few seconds.

@@ -14,6 +14,9 @@ REDIS_SCHEMES = ("redis", "rediss", "unix")
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 DEFAULT_DATA = "guardwave-data"
+# A request is read and answered within this: exporters give up after 10 s, a write that waits for
+# a store that is away after 5 s. Whoever sends more slowly would keep a thread from the others.
+DEFAULT_REQUEST_SECONDS = 15
 DEFAULT_WORKERS = 2
 MOST_WORKERS = 64
 
@@ -37,6 +40,7 @@ class Settings:
     policy_path: Path | None = None
     workers: int = DEFAULT_WORKERS
     otlp_prefix: str = ""
+    request_seconds: int = DEFAULT_REQUEST_SECONDS
 
     @property
     def is_loopback(self) -> bool:
@@ -68,6 +72,9 @@ class Settings:
                 given, "GUARDWAVE_WORKERS", default=DEFAULT_WORKERS, most=MOST_WORKERS
             ),
             otlp_prefix=_otlp_prefix(given),
+            request_seconds=_whole_number(
+                given, "GUARDWAVE_REQUEST_SECONDS", default=DEFAULT_REQUEST_SECONDS, most=600
+            ),
         )
 
 

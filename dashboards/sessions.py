@@ -1,18 +1,24 @@
-"""Who is looking: the session cookie holds a token id, and each request asks what it may do."""
+"""Who is looking: the cookie names a session of the store, and each request asks whose it is."""
 
 from urllib.parse import urlencode
 
 from flask import current_app, g, redirect, request, session, url_for
 from werkzeug.wrappers import Response
 
-from control_plane.access import Identity, identity_of, may
+from control_plane.access import (
+    Identity,
+    begin_session,
+    end_session,
+    identity_in_session,
+    may,
+)
 from control_plane.context import Context
 from control_plane.errors import Forbidden, NotSignedIn
 from dashboards.problems import asks_for_page
 from reducer.vocabulary import Role
 
 PAGE_ROLES = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
-_SESSION_KEY = "token_id"
+_SESSION_KEY = "session"
 _OPEN_ENDPOINTS = frozenset(
     {"pages.sign_in", "pages.sign_in_form", "pages.static_file", "pages.set_theme"}
 )
@@ -25,13 +31,16 @@ def context() -> Context:
 
 
 def remember(identity: Identity) -> None:
-    """Begin a session for an identity, dropping whatever the cookie held before."""
-    session.clear()
-    session[_SESSION_KEY] = identity.token_id
+    """Begin a session for an identity, ending whatever the cookie held before."""
+    forget()
+    session[_SESSION_KEY] = begin_session(context(), identity)
 
 
 def forget() -> None:
-    """End the session."""
+    """End the session, for every copy of its cookie."""
+    held = session.get(_SESSION_KEY)
+    if isinstance(held, str):
+        end_session(context(), held)
     session.clear()
 
 
@@ -41,8 +50,8 @@ def ask_for_sign_in() -> Response | None:
     Raises:
         NotSignedIn: it is a program or a polling page, which a form would not help.
     """
-    token_id = session.get(_SESSION_KEY)
-    g.identity = identity_of(context(), token_id) if isinstance(token_id, str) else None
+    held = session.get(_SESSION_KEY)
+    g.identity = identity_in_session(context(), held) if isinstance(held, str) else None
     if g.identity is not None or request.endpoint in _OPEN_ENDPOINTS:
         return None
     if "/fragments/" in request.path:

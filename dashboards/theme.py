@@ -1,12 +1,16 @@
 """Light, dark, or as the system says: remembered in a cookie, so that no page flashes."""
 
+import re
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from flask import request
 
 COOKIE = "theme"
 COOKIE_SECONDS = 31_536_000
+
+# One slash, then anything printable but a backslash: "//host" and "/\\host" leave this server,
+# and a line break would end the header.
+_OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 
 
 class Theme(StrEnum):
@@ -29,8 +33,6 @@ def parse_theme(word: str | None) -> Theme | None:
 
 def own_path(address: str | None) -> str | None:
     """Return an address to go back to if it is a path of this server, else None."""
-    if not address or not address.startswith("/") or "\\" in address:
+    if address is None or _OWN_PATH.fullmatch(address) is None:
         return None
-    parts = urlsplit(address)
-    # "//host/path" has a netloc and would leave this server.
-    return None if parts.scheme or parts.netloc else address
+    return address

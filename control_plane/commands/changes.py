@@ -11,9 +11,11 @@ from control_plane.stores.codec import encode
 from control_plane.stores.environments import Put, Write
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.draw import Roster
+from reducer.rollout.ladder import Event, Refusal, apply
 from reducer.rollout.state import Rollout, Wave
 
 REASON_LENGTH = 10
+REASON_LIMIT = 1000
 
 Result = TypeVar("Result")
 
@@ -115,7 +117,35 @@ def load_environment(context: Context, name: str) -> Environment:
 
 
 def load_rollout(context: Context, environment: str, guard: str) -> Rollout:
-    """Return the rollout.
+    """Return the rollout under the ceiling that binds it now: what is read, offered and answered.
+
+    Raises:
+        NotFound: the guard has no rollout in this environment.
+    """
+    return bound_by_policy(context, stored_rollout(context, environment, guard))
+
+
+def bound_by_policy(context: Context, rollout: Rollout) -> Rollout:
+    """Return the rollout with the policy's ceiling if that is lower than its own."""
+    ceiling_bps = context.policies.of(rollout.environment).ceiling_bps
+    return replace(rollout, ceiling_bps=min(rollout.ceiling_bps, ceiling_bps))
+
+
+def applied(context: Context, rollout: Rollout, event: Event) -> Rollout | Refusal:
+    """Apply an event to a stored rollout under the ceiling that binds it now.
+
+    The rollout keeps its own ceiling: a policy that was tightened for a while binds no longer than
+    it is in force.
+    """
+    bound = bound_by_policy(context, rollout)
+    after = apply(bound, event)
+    if isinstance(after, Refusal):
+        return after
+    return rollout if after is bound else replace(after, ceiling_bps=rollout.ceiling_bps)
+
+
+def stored_rollout(context: Context, environment: str, guard: str) -> Rollout:
+    """Return the rollout as it is stored: what a change begins with.
 
     Raises:
         NotFound: the guard has no rollout in this environment.
@@ -133,9 +163,16 @@ def check_reason(reason: str) -> str:
     """Return the reason without surrounding white space.
 
     Raises:
-        InvalidField: it has fewer than 10 characters.
+        InvalidField: it has fewer than 10 or more than 1,000 characters, or a control character.
     """
     reason = reason.strip()
+    if len(reason) > REASON_LIMIT:
+        raise InvalidField(
+            f"reason has {len(reason)} characters; at most {REASON_LIMIT} are kept",
+            pointer="/reason",
+        )
+    if any(ord(character) < 0x20 and character not in "\t\n\r" for character in reason):
+        raise InvalidField("reason holds a control character; send plain text", pointer="/reason")
     if len(reason) < REASON_LENGTH:
         raise InvalidField(
             f"reason has {len(reason)} characters; say why in at least {REASON_LENGTH}",

@@ -9,11 +9,12 @@ from redis import Redis
 
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
-from control_plane.stores.keys import SESSION_KEY, TOKENS, TOKENS_REVISION, sign_in_code
+from control_plane.stores.keys import SESSION_KEY, TOKENS, TOKENS_REVISION, session, sign_in_code
 from control_plane.stores.replies import octets, text
 from reducer.vocabulary import Role
 
 CODE_TTL_S = 900
+SESSION_TTL_S = 12 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,22 @@ class CredentialStore:
         """Return the token id of a code and forget the code; None when it was used or is old."""
         stored = self._redis.getdel(sign_in_code(hash_secret(code)))
         return None if stored is None else text(stored)
+
+    @unavailable()
+    def save_session(self, secret: str, token_id: str) -> None:
+        """Keep a signed-in browser for 12 hours, by the digest of what its cookie holds."""
+        self._redis.set(session(hash_secret(secret)), token_id, ex=SESSION_TTL_S)
+
+    @unavailable()
+    def session(self, secret: str) -> str | None:
+        """Return the token id of a session; None when it ended."""
+        stored = self._redis.get(session(hash_secret(secret)))
+        return None if stored is None else text(stored)
+
+    @unavailable()
+    def end_session(self, secret: str) -> None:
+        """Forget a session."""
+        self._redis.delete(session(hash_secret(secret)))
 
     @unavailable()
     def session_key(self) -> bytes:

@@ -16,6 +16,11 @@ DEMO = "{guardwave}:demo"
 SHARD = 0
 
 
+def session(digest: str) -> str:
+    """A signed-in browser, by the digest of what its cookie holds."""
+    return f"{{guardwave}}:session:{digest}"
+
+
 def sign_in_code(digest: str) -> str:
     """A one-time sign-in link, by the digest of its code."""
     return f"{{guardwave}}:code:{digest}"

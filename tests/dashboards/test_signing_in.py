@@ -9,14 +9,52 @@ from reducer.vocabulary import Role
 from tests.dashboards.conftest import HERE, SignIn
 
 
-def test_the_session_holds_the_token_id_and_nothing_else(pages: Flask, control: Context) -> None:
+def test_the_cookie_names_a_session_and_nothing_of_the_token(
+    pages: Flask, control: Context
+) -> None:
     token = create_token(control, role=Role.VIEWER, environment="internal")
+    parts = parse_token(token)
+    assert parts is not None
     with pages.test_client() as client:
         client.post("/sign-in", headers=HERE, data={"token": token})
         with client.session_transaction() as session:
-            parts = parse_token(token)
-            assert parts is not None
-            assert dict(session) == {"token_id": parts[0]}
+            assert list(session) == ["session"]
+            assert not any(part in session["session"] for part in parts)
+
+
+def test_a_copied_cookie_is_signed_out_too(pages: Flask, control: Context) -> None:
+    token = create_token(control, role=Role.VIEWER, environment="internal")
+    client, thief = pages.test_client(), pages.test_client()
+    client.post("/sign-in", headers=HERE, data={"token": token})
+    cookie = client.get_cookie("guardwave") or client.get_cookie("session")
+    assert cookie is not None
+    thief.set_cookie(cookie.key, cookie.value)
+    assert thief.get("/").status_code == 200
+
+    client.post("/sign-out", headers=HERE)
+
+    assert thief.get("/").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("//evil.example", id="another host"),
+        pytest.param("////evil.example", id="more slashes"),
+        pytest.param("/\\evil.example", id="a backslash"),
+        pytest.param("https://evil.example", id="a whole address"),
+        pytest.param("/a\r\nX: y", id="a line break"),
+        pytest.param("/a\tb", id="a tab"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_signing_in_never_leads_elsewhere(pages: Flask, control: Context, address: str) -> None:
+    token = create_token(control, role=Role.VIEWER, environment="internal")
+    sent = {"token": token, "next": address}
+
+    answer = pages.test_client().post("/sign-in", headers=HERE, data=sent)
+
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/")
 
 
 @pytest.mark.parametrize(

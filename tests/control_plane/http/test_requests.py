@@ -4,7 +4,7 @@ import re
 import pytest
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # it ships none
 
-from control_plane.access import revoke_token
+from control_plane.access import begin_session, revoke_token, sign_in
 from control_plane.http.access_log import masked_path
 from control_plane.http.requests import MAX_BODY_BYTES
 from reducer.vocabulary import Role
@@ -39,7 +39,7 @@ def test_a_revoked_token_is_refused_at_once(context, viewer, rollout):
 def test_the_session_cookie_of_the_pages_is_no_credential_of_the_api(app, context, admin):
     client = app.test_client()
     with client.session_transaction() as session:
-        session["token_id"] = admin.token.split("_")[1]
+        session["session"] = begin_session(context, sign_in(context, admin.token))
     assert client.get("/api/v1/environments").status_code == 401
 
 

@@ -1,0 +1,117 @@
+"""The gunicorn worker against senders that are slow or do not speak HTTP."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+import urllib3
+
+from control_plane.stores.environments import EnvironmentStore
+from tests.control_plane.web_workers import is_ready, until, web_worker
+
+CANARY = "CANARYOWNER77"
+
+
+@pytest.fixture(autouse=True)
+def served_store(store: redis.Redis) -> None:
+    """A worker gets ready only on a store that somebody has served from."""
+    EnvironmentStore(store).store_id()
+
+
+def connect(address: str) -> socket.socket:
+    place = urlsplit(address)
+    return socket.create_connection((place.hostname, place.port), timeout=20)
+
+
+def answer_to(address: str, request: bytes) -> str:
+    with connect(address) as client:
+        client.sendall(request)
+        parts = []
+        with contextlib.suppress(ConnectionResetError):
+            while part := client.recv(4096):
+                parts.append(part)
+        return b"".join(parts).decode()
+
+
+def test_forty_senders_of_half_a_header_do_not_stop_the_others(store_server):
+    with web_worker(store_server, GUARDWAVE_REQUEST_SECONDS="1") as address:
+        slow = [connect(address) for _ in range(40)]
+        for client in slow:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+
+        assert until(lambda: is_ready(address), within=15)
+
+        for client in slow:
+            client.close()
+
+
+def test_a_body_that_never_ends_is_given_up(store_server):
+    request = (
+        b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 1000\r\n\r\n{"
+    )
+    with web_worker(store_server, GUARDWAVE_REQUEST_SECONDS="1") as address:
+        assert answer_to(address, request).startswith("HTTP/1.1 401")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        pytest.param(f"GET /owners/{CANARY}\u00e9 HTTP/1.1", 400, id="a path that is not ASCII"),
+        pytest.param(f"GET\t/owners/{CANARY} HTTP/1.1", 400, id="a tab"),
+        pytest.param(f"GET /owners/{CANARY}", 400, id="no version"),
+        pytest.param(f"GET /owners/{CANARY}{'x' * 5000} HTTP/1.1", 414, id="a long line"),
+    ],
+)
+def test_what_is_not_http_is_told_so_and_neither_repeated_nor_logged(
+    store_server, request_line, status, capfd
+):
+    with web_worker(store_server) as address:
+        answer = answer_to(address, f"{request_line}\r\nHost: x\r\n\r\n".encode())
+
+    assert answer.startswith(f"HTTP/1.1 {status} ")
+    assert "application/problem+json" in answer
+    assert CANARY not in answer
+    logged = "".join(capfd.readouterr())
+    assert "refused a malformed request" in logged
+    assert CANARY not in logged
+
+
+def test_a_fault_is_a_problem_and_its_log_masks_the_owner(tmp_path):
+    (tmp_path / "faulty.py").write_text("def app(environ, start_response): raise KeyError('x')\n")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    command = [sys.executable, "-m", "gunicorn", "-k", "control_plane.web_worker.WebWorker"]
+    process = subprocess.Popen(
+        [
+            *command,
+            "--no-control-socket",
+            "-b",
+            f"127.0.0.1:{port}",
+            "--chdir",
+            tmp_path,
+            "faulty:app",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    address = f"http://127.0.0.1:{port}/api/v1/environments/e/owners/{CANARY}"
+
+    def ask() -> urllib3.BaseHTTPResponse | None:
+        with contextlib.suppress(urllib3.exceptions.HTTPError):
+            return urllib3.request("GET", address, retries=False)
+        return None
+
+    answer = until(ask, within=20)
+    process.terminate()
+    _, logged = process.communicate(timeout=20)
+
+    assert answer is not None
+    assert (answer.status, answer.json()["status"]) == (500, 500)
+    assert "KeyError" in logged
+    assert CANARY not in logged
