@@ -1,7 +1,13 @@
-"""The libraries of store functions: loaded when one is missing or differs, called by name."""
+"""The libraries of store functions: loaded when one is missing, called by name.
 
+Every version of the source has names of its own, so that a server of another version on the same
+store neither loses its functions nor calls ours: machines can be upgraded one after the other.
+"""
+
+import re
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from importlib import resources
 from typing import NamedTuple
 
@@ -11,6 +17,8 @@ from control_plane.errors import StoreStartError
 
 MISSING = "Function not found"
 SHEBANG = "#!lua "
+PREFIX = "gw_"
+_NAMED = re.compile(rf"(?<=')(?={PREFIX})|(?<=#!lua name=)")
 
 
 class Library(NamedTuple):
@@ -25,7 +33,7 @@ class Library(NamedTuple):
 
 @cache
 def libraries() -> tuple[Library, ...]:
-    """Return the libraries as shipped, in order of their file names."""
+    """Return the libraries as shipped, their names versioned, in order of their file names."""
     files = (file for file in resources.files(__package__).iterdir() if file.name.endswith(".lua"))
     sources: list[str] = []
     for file in sorted(files, key=lambda file: file.name):
@@ -34,11 +42,23 @@ def libraries() -> tuple[Library, ...]:
             sources.append(source)
         else:
             sources[-1] = f"{sources[-1]}\n{source}"
-    return tuple(Library(_name(source), source) for source in sources)
+    versioned = [_NAMED.sub(f"{_version(sources)}_", source) for source in sources]
+    return tuple(Library(_name(source), source) for source in versioned)
+
+
+def _version(sources: Sequence[str]) -> str:
+    return f"v{sha256(''.join(sources).encode()).hexdigest()[:10]}"
+
+
+@cache
+def full_name(function: str) -> str:
+    """Return the name that a function has on the server, `gw_commit` for one."""
+    name = libraries()[0].name
+    return f"{name.partition('_')[0]}_{function}"
 
 
 def load_functions(client: redis.Redis) -> bool:
-    """Load each library unless the server holds this very source; answer whether one was loaded.
+    """Load each library that the server does not hold; answer whether one was loaded.
 
     Raises:
         StoreStartError: the server refuses a library.
@@ -69,6 +89,7 @@ def call(
     arguments: Sequence[bytes | str | int] = (),
 ) -> object:
     """Call a function; the libraries are loaded again when the server has lost them."""
+    name = full_name(name)
     try:
         return client.fcall(name, len(keys), *keys, *arguments)
     except redis.ResponseError as error:

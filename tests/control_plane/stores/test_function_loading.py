@@ -13,7 +13,7 @@ def test_every_library_is_loaded_once(any_store):
 
 
 @pytest.mark.parametrize("library", libraries(), ids=lambda library: library.name)
-def test_another_version_of_a_library_is_replaced(any_store, library):
+def test_a_library_of_our_name_with_other_content_is_replaced(any_store, library):
     other = (
         f"#!lua name={library.name}\nredis.register_function('gw_other', function() return 1 end)"
     )
@@ -22,6 +22,20 @@ def test_another_version_of_a_library_is_replaced(any_store, library):
     with pytest.raises(redis.ResponseError) as refused:
         any_store.fcall("gw_other", 0)
     assert is_missing(refused.value)
+
+
+def test_servers_of_two_versions_share_a_store(any_store):
+    load_functions(any_store)
+    ours = libraries()[0]
+    version = ours.name.partition("_")[0]
+    newer = ours.source.replace(version, "v0000000000").replace("return 0", "return 2")
+    any_store.function_load(newer)
+
+    assert call(any_store, "gw_lease", keys=["lease:{x}"], arguments=("one", 1000)) == 1
+    assert any_store.fcall("v0000000000_gw_lease", 1, "lease:{x}", "two", 1000) == 2
+    assert not load_functions(any_store), "nothing of ours was replaced"
+    any_store.function_delete(ours.name.replace(version, "v0000000000"))
+    any_store.delete("lease:{x}", "lease:{x}:fence")
 
 
 def test_libraries_of_others_are_left_alone(any_store):
