@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.data_plane.snapshot import (
@@ -18,9 +19,9 @@ from control_plane.data_plane.snapshot import (
 from control_plane.errors import StoreUnavailable
 from control_plane.stores.credentials import Token
 from control_plane.stores.environments import Mark, Pulse
+from control_plane.stores.jobs import HEARTBEAT_S
 
 PERIOD_S = 0.2
-HEARTBEAT_NS = 60 * 1_000_000_000
 
 _REMEDY = "restore the store, look at the audit log, then restart the web server"
 
@@ -51,7 +52,7 @@ class Refresher:
         self._snapshot = Snapshot()
         self._tokens: tuple[Token, ...] = ()
         self._gone_back: dict[str, str] = {}
-        self._minute: int | None = None
+        self._beaten: int | None = None
         self._is_away = False
         self._starting = threading.Lock()
         self._stopped = threading.Event()
@@ -154,13 +155,14 @@ class Refresher:
         self._snapshot = snapshot
 
     def _beat(self, environments: dict[str, EnvironmentSnapshot]) -> None:
-        wall_ns = self._context.clock.wall_ns()
-        minute = wall_ns // HEARTBEAT_NS
-        if minute == self._minute:
+        second = self._context.clock.wall_ns() // NANOSECONDS
+        # Workers beat together, in the first second of each period: their beats are one.
+        period = second // HEARTBEAT_S
+        if period == self._beaten:
             return
         for name in environments:
-            self._context.jobs.beat(name, wall_ns // 1_000_000_000)
-        self._minute = minute
+            self._context.jobs.beat(name, second)
+        self._beaten = period
 
     def _follow(self) -> None:
         while not self._stopped.wait(self._period_s):

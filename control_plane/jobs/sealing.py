@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 
+from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from reducer.rollout.days import day_start
 
@@ -43,7 +44,8 @@ def _first_day(context: Context, environment: str) -> date | None:
 def _seal(context: Context, environment: str, day: date) -> bool:
     start = context.clock.wall_at(day_start(day))
     end = context.clock.wall_at(day_start(day + timedelta(days=1)))
-    outage = context.jobs.longest_outage(environment, start, end)
+    now = context.clock.wall_ns() / NANOSECONDS
+    outage = context.jobs.longest_outage(environment, start, end, now=now)
     return context.evidence.seal(
         environment, day, at=context.clock.now(), longest_outage_seconds=outage
     )

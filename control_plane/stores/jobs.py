@@ -1,6 +1,5 @@
 """The worker's queue per environment, under a fenced lease, and intake's heartbeats."""
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -14,7 +13,9 @@ from control_plane.stores.keys import EnvironmentKeys
 from control_plane.stores.replies import whole
 
 LEASE_MS = 5_000
-HEARTBEAT_S = 60
+# How often intake shows that it is up: the refresher's period, and what an outage is told within.
+HEARTBEAT_S = 20
+HEARTBEATS_KEPT_S = 3 * 86_400
 
 
 class JobKind(StrEnum):
@@ -76,28 +77,33 @@ class JobStore:
 
     @unavailable()
     def beat(self, environment: str, wall_second: int) -> None:
-        """Remember that intake was up in this wall-clock minute, for three days."""
+        """Remember for three days that intake was up in this wall-clock second."""
         key = EnvironmentKeys(environment).heartbeats
-        minute = wall_second // HEARTBEAT_S
         pipe = self._redis.pipeline(transaction=False)
-        pipe.zadd(key, {str(minute): minute})
-        pipe.zremrangebyscore(key, "-inf", minute - 3 * 24 * 60)
+        pipe.zadd(key, {str(wall_second): wall_second})
+        pipe.zremrangebyscore(key, "-inf", wall_second - HEARTBEATS_KEPT_S)
         pipe.execute()
 
     @unavailable()
-    def longest_outage(self, environment: str, start: float, end: float) -> float | None:
-        """Return the longest time without a heartbeat within [start, end), wall-clock seconds.
+    def longest_outage(
+        self, environment: str, start: float, end: float, *, now: float
+    ) -> float | None:
+        """Return the longest time between two heartbeats that touches [start, end), in seconds.
 
-        A heartbeat vouches for its whole minute; of a minute without one, only the part that lies
-        in the interval counts. None when no minute of the interval has a heartbeat: nothing shows
-        that intake was up.
+        All times are wall-clock seconds. A heartbeat vouches for its own second and no more: to the
+        second, an outage is told as at least as long as it was and at most `HEARTBEAT_S` longer,
+        and where there was none that is `HEARTBEAT_S`. One over a bound of the interval counts
+        whole: from the last heartbeat up to `start`, or from `start` when there is none, to the
+        first one from `end` on, or to `now` when there is none yet. None when there is no heartbeat
+        before `end`: nothing shows that intake was up.
         """
-        first, last = int(start // HEARTBEAT_S), math.ceil(end / HEARTBEAT_S) - 1
         key = EnvironmentKeys(environment).heartbeats
-        up = [whole(minute) for minute in self._redis.zrange(key, first, last, byscore=True)]
-        if not up:
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.zrange(key, start, "-inf", byscore=True, desc=True, offset=0, num=1)
+        pipe.zrange(key, f"({start}", f"({end}", byscore=True)
+        pipe.zrange(key, end, "+inf", byscore=True, offset=0, num=1)
+        before, within, after = ([float(beat) for beat in found] for found in pipe.execute())
+        if not before and not within:
             return None
-        return max(
-            max(0.0, min(after * HEARTBEAT_S, end) - max((before + 1) * HEARTBEAT_S, start))
-            for before, after in pairwise([first - 1, *up, last + 1])
-        )
+        beats = [*(before or [start]), *within, *(after or [max(now, end)])]
+        return max(later - earlier for earlier, later in pairwise(beats))

@@ -69,7 +69,7 @@ class EnvironmentKeys:
 
     @property
     def heartbeats(self) -> str:
-        """ZSET of wall-clock minutes in which intake was up."""
+        """ZSET of wall-clock seconds in which intake was up, every 20 s."""
         return f"hb:{{{self.environment}}}"
 
     def rollout(self, guard: str) -> str:

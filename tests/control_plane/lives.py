@@ -15,7 +15,7 @@ from control_plane.context import Context
 from control_plane.jobs.sealing import seal_due_days
 from control_plane.jobs.worker import Worker
 from control_plane.state import Evaluation, EvaluationStatus, Promotion
-from control_plane.stores.jobs import Job, JobKind
+from control_plane.stores.jobs import HEARTBEAT_S, Job, JobKind
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.days import day_start
 from reducer.rollout.phases import gate_for
@@ -121,9 +121,10 @@ class Life:
             seal_due_days(self.context, self.environment)
 
     def beat(self, day: date, *, but: tuple[int, int] = (0, 0)) -> None:
-        """Let intake beat in every minute of a day, but for the seconds of an outage."""
-        first = int(day_start(day).timestamp()) // 60
-        up = [first + at for at in range(24 * 60) if not but[0] <= at * 60 < but[1]]
+        """Let intake beat through a day and at its end, but for the seconds of an outage."""
+        first = int(day_start(day).timestamp())
+        seconds = range(0, 86_400 + HEARTBEAT_S, HEARTBEAT_S)
+        up = [first + at for at in seconds if not but[0] <= at < but[1]]
         # What a day of `JobStore.beat` leaves behind, in one call.
         self.store.zadd(EnvironmentKeys(self.environment).heartbeats, {str(at): at for at in up})
 

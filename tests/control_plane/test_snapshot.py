@@ -1,6 +1,7 @@
 """The refresher follows the store, never goes back, and knows when it knows nothing."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -18,10 +19,12 @@ from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.eligibility import Ownership
 from reducer.vocabulary import Mode, Role
+from tests.control_plane.hosts import Calendar
 from tests.control_plane.worlds import (
     ENVIRONMENT,
     GUARD,
     KNOWN,
+    NOW,
     OPERATOR,
     WHY,
     context_over,
@@ -297,11 +300,16 @@ def test_a_damaged_environment_is_a_fault_of_that_environment(store, context, re
     assert refresher.snapshot.trouble_with("other", seconds()) is None
 
 
-def test_intake_shows_once_a_minute_that_it_is_up(store, context, refresher):
+def test_intake_shows_every_20_seconds_that_it_is_up(store):
+    calendar = Calendar(NOW)
+    context = context_over(store, clock=calendar.clock)
+    refresher = Refresher(context, CredentialCache(context))
     world_in(context, Mode.SHADOW)
-    refresher.refresh()
-    refresher.refresh()
-    assert store.zcard(KEYS.heartbeats) == 1
+    for seconds in (0, 19, 20, 25, 47):
+        calendar.now = NOW + timedelta(seconds=seconds)
+        refresher.refresh()
+    beats = store.zrange(KEYS.heartbeats, 0, -1)
+    assert [int(beat) - int(NOW.timestamp()) for beat in beats] == [0, 20, 47]
 
 
 def test_a_revoked_producer_keeps_its_trust(context, refresher):

@@ -68,20 +68,24 @@ def test_a_day_without_traffic_is_sealed_and_does_not_count(life):
 
 
 @pytest.mark.parametrize(
-    ("gap", "is_complete"),
+    ("gap", "outage", "is_complete"),
     [
-        pytest.param((36_000, 36_000 + 300), True, id="one beat missed"),
-        pytest.param((36_000, 36_000 + 1200), False, id="twenty minutes"),
-        pytest.param((84_960, 86_400), False, id="at its end"),
+        pytest.param((0, 0), 20, True, id="none"),
+        pytest.param((36_000, 36_000 + 280), 300, True, id="five minutes between two beats"),
+        pytest.param((36_000, 36_000 + 300), 320, False, id="a beat more"),
+        pytest.param((36_002, 36_002 + 418), 420, False, id="six minutes and 58 seconds"),
+        pytest.param((84_960, 86_400), 1460, False, id="up to its end"),
+        pytest.param((84_960, 86_401), 8660, False, id="until now"),
+        pytest.param((0, 500), 500, False, id="from its start"),
     ],
 )
-def test_a_day_on_which_intake_was_down_does_not_count(life, gap, is_complete):
+def test_a_day_on_which_intake_was_down_does_not_count(life, gap, outage, is_complete):
     life.beat(FIRST, but=gap)
     life.calendar.now = day_start(NEXT) + timedelta(minutes=30)
     life.host.tell(*life.prompts(FIRST))
     seal(life, day_start(NEXT) + timedelta(hours=2))
     assert (reason(life, FIRST) is None) is is_complete
-    assert sealed(life, FIRST).longest_outage_seconds == gap[1] - gap[0]
+    assert sealed(life, FIRST).longest_outage_seconds == outage
 
 
 def test_a_day_without_any_heartbeat_does_not_count(life):

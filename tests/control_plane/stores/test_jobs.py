@@ -115,24 +115,25 @@ def test_a_job_that_a_dead_worker_had_taken_is_taken_first(jobs):
 @pytest.mark.parametrize(
     ("beats", "interval", "outage"),
     [
-        pytest.param([0, 60, 120], (0, 180), 0, id="every minute"),
-        pytest.param([59, 119, 179], (0, 180), 0, id="late in every minute"),
-        pytest.param([0, 120], (0, 180), 60, id="a minute is missing"),
-        pytest.param([60, 120], (0, 180), 60, id="the first is missing"),
-        pytest.param([60, 120], (50, 180), 10, id="part of the first is missing"),
-        pytest.param([0, 60], (0, 180), 60, id="the last is missing"),
-        pytest.param([0, 60], (0, 130), 10, id="part of the last is missing"),
-        pytest.param([0, 60], (0, 120), 0, id="the end belongs to the next minute"),
-        pytest.param([0, 360], (0, 420), 300, id="five minutes"),
-        pytest.param([30], (40, 45), 0, id="all within one minute"),
+        pytest.param(range(0, 200, 20), (0, 180), 20, id="no outage"),
+        pytest.param(range(7, 200, 20), (7, 180), 20, id="out of step with the interval"),
+        pytest.param([0, 20, 60, 80], (0, 80), 40, id="one beat missed"),
+        pytest.param([0, 5, 20, 39], (0, 39), 19, id="a worker that began in between"),
+        pytest.param([0, 418], (0, 418), 418, id="the whole time between two beats"),
+        pytest.param([0, 100, 120], (60, 120), 100, id="over the start: counted whole"),
+        pytest.param([60, 80, 400], (60, 120), 320, id="over the end: counted whole"),
+        pytest.param([0, 500], (60, 120), 500, id="over both"),
+        pytest.param([40, 60], (40, 50), 20, id="an interval between two beats"),
+        pytest.param([100, 120], (60, 120), 40, id="from the start when there was none before"),
+        pytest.param([60, 80], (60, 120), 920, id="until now when there was none after"),
+        pytest.param([120], (60, 120), None, id="the end is not of the interval"),
         pytest.param([], (0, 180), None, id="nothing shows that intake was up"),
-        pytest.param([0, 240], (60, 240), None, id="only beside the interval"),
     ],
 )
-def test_the_longest_outage_is_what_lies_in_the_interval(jobs, beats, interval, outage):
+def test_an_outage_is_the_time_between_two_heartbeats(jobs, beats, interval, outage):
     for second in beats:
         jobs.beat(HERE, second)
-    assert jobs.longest_outage(HERE, *interval) == outage
+    assert jobs.longest_outage(HERE, *interval, now=1000) == outage
 
 
 def test_heartbeats_are_forgotten_after_three_days(any_store, jobs):
