@@ -1,0 +1,126 @@
+"""How much memory of the store an owner-day, a prompt and a seen event take: docs/store.md.
+
+10,000 owners (or the number given), each with 10 prompts of 3 events on one day under one guard,
+on the embedded Valkey and on every other server on PATH. Keys are removed kind by kind and the
+server is asked what that freed; two runs differ by their hash tables, so by a few per cent.
+"""
+
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import redis  # noqa: E402  # path first
+
+from control_plane.settings import Settings  # noqa: E402
+from control_plane.stores.cells import Cell  # noqa: E402
+from control_plane.stores.connection import check_version, connect  # noqa: E402
+from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
+from control_plane.stores.evidence import EvidenceStore  # noqa: E402
+from control_plane.stores.evidence_events import (  # noqa: E402
+    Ended,
+    EvidenceBatch,
+    PromptEvent,
+    PromptKey,
+    Seen,
+    Started,
+    Transitioned,
+)
+from control_plane.stores.functions import load_functions  # noqa: E402
+from reducer.vocabulary import Cohort, Mode, Outcome  # noqa: E402
+
+OWNERS = 10_000
+PROMPTS = 10
+EVENTS = 3
+NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
+# A set of seen events stays compact up to set-max-intset-entries, which guardwave's own server has
+# at 4,096: one pace below it, one above.
+OWNERS_A_MINUTE = {"few": 130, "many": 1_300}
+CELL = Cell("repeated_tool_failure", "1.4.2", 1, Cohort.ENFORCED, Mode.ENFORCE)
+
+
+def main() -> None:
+    """Measure each server that is there, and print a table."""
+    owners = int(sys.argv[1]) if len(sys.argv) > 1 else OWNERS
+    print(f"{'bytes':22}{'owner-day':>10}{'prompt':>8}{'seen, few':>11}{'seen, many':>12}")
+    for program in (None, *filter(None, map(shutil.which, ("valkey-server", "redis-server")))):
+        with (
+            tempfile.TemporaryDirectory(prefix="gw-") as directory,
+            EmbeddedServer.start(
+                Path(directory), program=None if program is None else Path(program)
+            ) as server,
+            connect(Settings(data_dir=server.data_dir)) as client,
+        ):
+            load_functions(client)
+            # Nothing here outlives the run, and syncing each write would take most of it.
+            client.config_set("appendfsync", "no")
+            # What is removed is to be free when the server is asked.
+            client.config_set("lazyfree-lazy-user-del", "no")
+            few = measure(client, owners, OWNERS_A_MINUTE["few"])
+            many = measure(client, owners, OWNERS_A_MINUTE["many"])
+            name = " ".join(check_version(client))
+            print(
+                f"{name:22}{few['od']:>10.0f}{few['ps']:>8.0f}{few['dd']:>11.0f}{many['dd']:>12.0f}"
+            )
+
+
+def measure(client: redis.Redis, owners: int, a_minute: int) -> dict[str, float]:
+    """Fill an empty store and return the bytes of an owner-day, a prompt and a seen event."""
+    client.flushdb()
+    evidence = EvidenceStore(client)
+    dice = random.Random(1)
+    for number in range(owners):
+        start = int(NOON.timestamp()) + 60 * (number // a_minute)
+        evidence.write("internal", EvidenceBatch(tuple(owner_day(dice, start))))
+    prompts = owners * PROMPTS
+    return {
+        "dd": freed(client, "dd:*") / (prompts * EVENTS),
+        "ps": (freed(client, "ps:*") + freed(client, "due:*")) / prompts,
+        "od": freed(client, "od:*") / owners,
+    }
+
+
+def owner_day(dice: random.Random, start: int) -> Iterator[PromptEvent]:
+    """Yield the events of one owner's day."""
+    pseudonym = "".join(dice.choices("abcdefghijklmnopqrstuvwxyz234567", k=16))
+    bucket = dice.randrange(256)
+    for _ in range(PROMPTS):
+        prompt = PromptKey(pseudonym, f"{dice.getrandbits(64):016x}", bucket)
+        ended = Ended(
+            outcome=Outcome.COMPLETED,
+            tokens=dice.randrange(50_000),
+            turns=dice.randrange(40),
+            duration_bucket=dice.randrange(200, 900),
+            transitions=1,
+            calls_after_would_stop=0,
+            hour=12,
+        )
+        for news in (Started(12), Transitioned(1, False, False, False), ended):
+            seen = Seen(dice.getrandbits(63) - 2**62, start)
+            yield PromptEvent(
+                seen, prompt, day=NOON.date(), cells=(CELL,), is_conforming=True, news=news
+            )
+
+
+def freed(client: redis.Redis, pattern: str) -> int:
+    """Remove the keys of a pattern and return by how many bytes the server shrank."""
+    before = used(client)
+    keys = list(client.scan_iter(pattern, count=10_000))
+    for at in range(0, len(keys), 5_000):
+        client.delete(*keys[at : at + 5_000])
+    return before - used(client)
+
+
+def used(client: redis.Redis) -> int:
+    """Return the server's memory in use, in bytes."""
+    return int(client.info("memory")["used_memory"])
+
+
+if __name__ == "__main__":
+    main()
