@@ -6,7 +6,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from hashlib import sha256
 
-from reducer.vocabulary import Gate, Invariant, Mode
+from reducer.vocabulary import Cohort, Gate, Invariant, Mode
 
 
 class ActorKind(StrEnum):
@@ -79,6 +79,8 @@ class Action(StrEnum):
     ACKNOWLEDGED = "latch acknowledged"
     OWNER_FACTS_STATED = "owner facts stated"
     HISTORY_IMPORTED = "history imported"
+    TOKEN_CREATED = "token created"
+    TOKEN_REVOKED = "token revoked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +196,27 @@ class EvaluationStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CohortSums:
+    """How many prompts of a cohort an evaluation rests on: what metrics and checks count."""
+
+    cohort: Cohort
+    started: int = 0
+    cancelled: int = 0
+    completed: int = 0
+    disrupted: int = 0
+    ended: int = 0
+    lost: int = 0
+    covered: int = 0
+    switched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One numbered gate evaluation. `result` is the report's JSON text, `digest` covers it.
 
-    `generation` is the rollout's when the evaluation was made; `started_by_cohort` holds the
-    prompts it rests on, so that a later revision of its days can be noticed.
+    `generation` is the rollout's when the evaluation was made, `violations` how many the
+    environment had by then. `day_revisions`, beside `days_used`, and `cohort_sums` are what it
+    rests on, so that a later revision of its days can be noticed.
     """
 
     id: int
@@ -214,5 +232,7 @@ class Evaluation:
     sentence: str | None = None
     digest: str | None = None
     result: str | None = None
-    started_by_cohort: tuple[tuple[str, int], ...] = ()
+    violations: int = 0
     days_used: tuple[date, ...] = ()
+    day_revisions: tuple[int, ...] = ()
+    cohort_sums: tuple[CohortSums, ...] = ()

@@ -7,12 +7,15 @@ from control_plane.commands.changes import (
     Decision,
     Note,
     Unchanged,
+    applied,
+    bound_by_policy,
     change,
     check_reason,
     close_wave,
     load_rollout,
     put_rollout,
     shadow_wave,
+    stored_rollout,
 )
 from control_plane.commands.promotions import PromotionRequest, request_promotion
 from control_plane.commands.refusals import error_of, gate_required
@@ -20,7 +23,7 @@ from control_plane.context import Context
 from control_plane.errors import InvalidField, NotFound, RuleViolated, WaveFrozenField
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import Action, Actor, Environment, Promotion
-from reducer.rollout.ladder import Lowered, Refusal, Resumed, apply
+from reducer.rollout.ladder import Lowered, Refusal, Resumed
 from reducer.rollout.phases import SETTABLE, TREATED
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Mode
@@ -73,9 +76,11 @@ def set_cohort_mode(
             "a promotion names a gate evaluation and its digest; one is missing",
             pointer=f"/{missing}",
         )
-    if change.gate_evaluation is not None and change.digest is not None:
-        asked = _promotion(load_rollout(context, environment, guard), named, change)
-        rollout = load_rollout(context, environment, guard)
+    rollout = load_rollout(context, environment, guard)
+    # Lowering needs no gate: an evaluation that is named with it stands in nobody's way.
+    is_lower = change.mode is not None and change.mode.rank < rollout.phase.rank
+    if change.gate_evaluation is not None and not is_lower:
+        asked = _promotion(rollout, named, change)
         promotion = request_promotion(
             context,
             environment,
@@ -133,22 +138,22 @@ def _lower(
     actor, reason = note
 
     def decide(before: Environment) -> Decision[CohortAnswer]:
-        rollout = load_rollout(context, environment, guard)
+        rollout = stored_rollout(context, environment, guard)
         etag = rollout_etag(rollout)
         check_precondition(if_match, etag, is_required=False)
         if asked.share_bps is not None:
             _refuse_share(rollout, asked.share_bps)
         if asked.mode is None:
-            return Unchanged(CohortAnswer(rollout, changed=False))
+            return Unchanged(_unchanged(context, rollout))
         resumes = (rollout.phase, cohort, asked.mode) == (Mode.OFF, Cohort.EVERYONE, Mode.SHADOW)
         if resumes:
             check_precondition(if_match, etag, is_required=True)
         event = Resumed() if resumes else Lowered(cohort, asked.mode)
-        after = apply(rollout, event)
+        after = applied(context, rollout, event)
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
         if after is rollout:
-            return Unchanged(CohortAnswer(rollout, changed=False))
+            return Unchanged(_unchanged(context, rollout))
         opened = shadow_wave(context, after) if resumes else ()
         writes = (put_rollout(after), *close_wave(context, rollout), *opened)
         entry = Note(
@@ -159,9 +164,14 @@ def _lower(
             generation_before=rollout.generation,
             generation_after=after.generation,
         )
-        return Change(before, writes, entry, CohortAnswer(after, changed=True))
+        answer = CohortAnswer(bound_by_policy(context, after), changed=True)
+        return Change(before, writes, entry, answer)
 
     return change(context, environment, decide, is_dry_run=is_dry_run)
+
+
+def _unchanged(context: Context, rollout: Rollout) -> CohortAnswer:
+    return CohortAnswer(bound_by_policy(context, rollout), changed=False)
 
 
 def _refuse_share(rollout: Rollout, share_bps: int) -> None:

@@ -8,6 +8,7 @@ from control_plane.commands.changes import (
     Decision,
     Note,
     Unchanged,
+    bound_by_policy,
     change,
     check_reason,
     commit,
@@ -140,7 +141,7 @@ def create_rollout(
                     f"the rollout exists with version_pin {list(held.version_pin)}; start a wave "
                     "with POST .../waves to change it"
                 )
-            return Unchanged((held, False))
+            return Unchanged((bound_by_policy(context, held), False))
         created = Rollout(
             environment=environment,
             guard=guard,

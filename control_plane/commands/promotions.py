@@ -1,26 +1,27 @@
 """One step up: asked for by a person, naming a gate evaluation; carried out by the worker."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from control_plane.commands.changes import (
     Change,
     Decision,
     Note,
     Unchanged,
+    applied,
+    bound_by_policy,
     change,
     check_reason,
     close_wave,
     load_environment,
-    load_rollout,
     put_rollout,
     put_wave,
+    stored_rollout,
 )
-from control_plane.commands.refusals import error_of
+from control_plane.commands.freshness import check_freshness, check_revision
+from control_plane.commands.refusals import error_of, rule_violated
 from control_plane.commands.rosters import frozen_wave
 from control_plane.context import Context
 from control_plane.errors import (
-    EvaluationStale,
     InvalidField,
     Latched,
     NotFound,
@@ -42,8 +43,7 @@ from control_plane.stores.environments import Put
 from control_plane.stores.jobs import Job, JobKind
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.draw import BPS
-from reducer.rollout.ladder import Promoted, Refusal, apply
-from reducer.rollout.phases import gate_for
+from reducer.rollout.ladder import Promoted, Refusal
 from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Verdict
 
@@ -77,7 +77,7 @@ def request_promotion(
     """
     reason = check_reason(reason)
     held = load_environment(context, environment)
-    rollout = load_rollout(context, environment, guard)
+    rollout = stored_rollout(context, environment, guard)
     check_precondition(if_match, rollout_etag(rollout), is_required=False)
     evaluation = context.gates.evaluation(environment, guard, request.gate_evaluation)
     if evaluation is None:
@@ -87,9 +87,10 @@ def request_promotion(
         )
     check_evaluation(context, held, rollout, evaluation, request=request)
     draft = _draft_wave(context, rollout, request)
-    after = apply(rollout, Promoted(draft))
+    after = applied(context, rollout, Promoted(draft))
     if isinstance(after, Refusal):
         raise error_of(after, rollout)
+    check_revision(context, rollout, evaluation)
     number = 0 if is_dry_run else context.gates.next_promotion(environment, guard)
     promotion = Promotion(
         id=number,
@@ -118,8 +119,10 @@ def check_evaluation(
 ) -> None:
     """Check that the evaluation allows this step of this rollout, now.
 
+    Whether its days were revised is another check, `check_revision`, which may read much.
+
     Raises:
-        Latched, EvaluationStale, StateConflict, InvalidField: the first reason why it does not.
+        Latched, EvaluationStale, StateConflict, RuleViolated: the first reason why it does not.
     """
     if environment.latch is not None:
         raise Latched(
@@ -131,7 +134,7 @@ def check_evaluation(
             f"gate evaluation {evaluation.id} is {evaluation.status}; wait until it is done"
         )
     if evaluation.digest != request.digest:
-        raise InvalidField(
+        raise rule_violated(
             f"the digest of gate evaluation {evaluation.id} is {evaluation.digest}, not "
             f"{request.digest[:80]!r}; read the evaluation that you decide on",
             pointer="/digest",
@@ -142,67 +145,65 @@ def check_evaluation(
             f"mode. {evaluation.sentence}",
             extras={"verdict": evaluation.verdict or ""},
         )
-    _check_freshness(context, rollout, evaluation)
+    check_freshness(context, environment, rollout, evaluation)
     _check_requirements(context, environment, rollout, request)
-
-
-def _check_freshness(context: Context, rollout: Rollout, evaluation: Evaluation) -> None:
-    path = f"/api/v1/environments/{rollout.environment}/guards/{rollout.guard}/gate-evaluations"
-    links = {"links": {"evaluate": path}}
-    if evaluation.generation != rollout.generation or evaluation.wave != rollout.wave:
-        raise EvaluationStale(
-            f"gate evaluation {evaluation.id} was made at generation {evaluation.generation}, the "
-            f"rollout is at {rollout.generation}; evaluate again",
-            extras=links,
-        )
-    if evaluation.gate is not gate_for(rollout.phase):
-        raise StateConflict(
-            f"gate evaluation {evaluation.id} is of the {evaluation.gate} gate; the phase is "
-            f"{rollout.phase}",
-            extras=links,
-        )
-    hours = context.policies.of(rollout.environment).evaluation_max_age_hours
-    assert evaluation.evaluated_at is not None  # it is done
-    age = context.clock.now() - evaluation.evaluated_at
-    if age > timedelta(hours=hours):
-        raise EvaluationStale(
-            f"gate evaluation {evaluation.id} is {age.total_seconds() / 3600:.0f} h old, the "
-            f"policy allows {hours} h; evaluate again",
-            extras=links,
-        )
 
 
 def _check_requirements(
     context: Context, environment: Environment, rollout: Rollout, request: PromotionRequest
 ) -> None:
+    """Each required environment must have taken the same step; a larger share is one of its own."""
     policy = context.policies.of(environment.name)
+    step = str(request.to)
+    least_bps = 0
+    if request.to is Mode.ENFORCE:
+        least_bps = _share(context, rollout, request)
+        step = f"enforce for {least_bps} basis points"
     for required in sorted({*environment.requires, *policy.requires}):
         other = context.environments.rollout(required, rollout.guard)
-        if other is None or other.reached.rank < request.to.rank:
+        if other is None or other.reached.rank < request.to.rank or other.reached_bps < least_bps:
             raise StateConflict(
-                f"{environment.name} requires that {required} took the step to {request.to} "
-                f"first; {rollout.guard} there has reached "
-                f"{'nothing' if other is None else other.reached}"
+                f"{environment.name} requires that {required} took the step to {step} first; "
+                f"{rollout.guard} there has reached {_reached(other)}"
             )
 
 
-def _draft_wave(context: Context, rollout: Rollout, request: PromotionRequest) -> Wave:
+def _reached(other: Rollout | None) -> str:
+    if other is None:
+        return "nothing"
+    if other.reached is Mode.ENFORCE:
+        return f"enforce for {other.reached_bps} basis points"
+    return str(other.reached)
+
+
+def _share(context: Context, rollout: Rollout, request: PromotionRequest) -> int:
+    """Return the share that is asked for, or the policy's for that step."""
     policy = context.policies.of(rollout.environment)
+    largest = bound_by_policy(context, rollout).ceiling_bps
     if request.to is Mode.WARN:
-        share = BPS - policy.holdback_bps if request.share_bps is None else request.share_bps
-    else:
-        share = policy.ceiling_bps if request.share_bps is None else request.share_bps
+        largest = BPS - policy.holdback_bps
+    share = largest if request.share_bps is None else request.share_bps
     if not 1 <= share <= BPS:
         raise InvalidField(
             f"share_bps is {share}; a share is 1 to {BPS} basis points", pointer="/share_bps"
         )
+    if request.to is Mode.WARN and share > largest:
+        raise rule_violated(
+            f"warning {share} basis points leaves a holdback of {BPS - share}, the policy keeps "
+            f"{policy.holdback_bps}; ask for {largest} at most",
+            pointer="/share_bps",
+        )
+    return share
+
+
+def _draft_wave(context: Context, rollout: Rollout, request: PromotionRequest) -> Wave:
     return Wave(
         number=rollout.last_wave + 1,
         phase=request.to,
         version_pin=rollout.version_pin,
-        looks=(policy.dwell_days,),
+        looks=(context.policies.of(rollout.environment).dwell_days,),
         opened_at=context.clock.now(),
-        treated_bps=share,
+        treated_bps=_share(context, rollout, request),
     )
 
 
@@ -226,14 +227,14 @@ def carry_out(context: Context, environment: str, guard: str, number: int) -> Pr
         held = context.gates.promotion(environment, guard, number)
         if held is not None and held.status is not PromotionStatus.PENDING:
             return Unchanged(held)
-        rollout = load_rollout(context, environment, guard)
+        rollout = stored_rollout(context, environment, guard)
         evaluation = context.gates.evaluation(environment, guard, asked.gate_evaluation)
         if evaluation is None:
             raise StateConflict(f"gate evaluation {asked.gate_evaluation} is gone")
         check_evaluation(context, before, rollout, evaluation, request=request)
-        _check_revision(context, rollout, evaluation)
+        check_revision(context, rollout, evaluation)
         wave, roster = frozen_wave(context, rollout, _draft_wave(context, rollout, request))
-        after = apply(rollout, Promoted(wave))
+        after = applied(context, rollout, Promoted(wave))
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
         done = replace(
@@ -284,17 +285,3 @@ def _refused(context: Context, environment: str, asked: Promotion, refusal: str)
     )
     context.gates.save_promotion(environment, refused)
     return refused
-
-
-def _check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -> None:
-    """Refuse when late records changed a cohort's prompts by more than the policy tolerates."""
-    tolerance = context.policies.of(rollout.environment).revision_tolerance
-    days = evaluation.days_used
-    rows = context.evidence.owner_days(rollout.environment, rollout.guard, rollout.wave, days)
-    for cohort, then in evaluation.started_by_cohort:
-        now = sum(row.started for row in rows if row.cohort == cohort)
-        if abs(now - then) > tolerance * then:
-            raise EvaluationStale(
-                f"the days of gate evaluation {evaluation.id} were revised: {cohort} had {then} "
-                f"prompts then and has {now} now; evaluate again"
-            )

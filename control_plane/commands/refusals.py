@@ -1,6 +1,7 @@
-"""The ladder's refusals as errors, each with what to do instead."""
+"""Refusals of the ladder and of other rules as errors, each with what to do instead."""
 
 from control_plane.errors import (
+    FieldProblem,
     GateRequired,
     GuardwaveError,
     RuleViolated,
@@ -33,3 +34,8 @@ def gate_required(sentence: str, rollout: Rollout) -> GateRequired:
     return GateRequired(
         f"{sentence[0].upper()}{sentence[1:]}.", extras={"links": {"evaluate": path}}
     )
+
+
+def rule_violated(message: str, *, pointer: str) -> RuleViolated:
+    """Return the error of a member that fits the schema and breaks a rule."""
+    return RuleViolated(message, extras={"errors": [FieldProblem(pointer, message)._asdict()]})

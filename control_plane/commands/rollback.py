@@ -119,7 +119,7 @@ def _latched(
         newest_violation=newest.id,
     )
     after = replace(before, latch=held, violations=newest.id, rollbacks=record.id)
-    writes = (
+    writes: tuple[Write, ...] = (
         *_writes(context, moves),
         *(put_violation(before.name, each) for each in violations),
         put_rollback(before.name, record),

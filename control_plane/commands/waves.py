@@ -6,22 +6,24 @@ from control_plane.commands.changes import (
     Change,
     Decision,
     Note,
+    applied,
+    bound_by_policy,
     change,
     check_reason,
     close_wave,
-    load_rollout,
     put_rollout,
     put_wave,
+    stored_rollout,
 )
 from control_plane.commands.environments import check_version_pin
-from control_plane.commands.refusals import error_of
+from control_plane.commands.refusals import error_of, rule_violated
 from control_plane.commands.rosters import frozen_wave
 from control_plane.context import Context
 from control_plane.errors import InvalidField, Latched
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import Action, Actor, Environment
 from reducer.rollout.draw import BPS
-from reducer.rollout.ladder import Refusal, WaveStarted, apply
+from reducer.rollout.ladder import Refusal, WaveStarted
 from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode
 
@@ -44,7 +46,8 @@ def start_wave(
 
     Raises:
         PreconditionRequired, PreconditionFailed: see `If-Match`, which this write needs.
-        InvalidField: a look is before the policy's dwell, or they do not rise.
+        InvalidField: the looks do not rise, are too many or too late.
+        RuleViolated: the first look is before the policy's dwell.
         Latched: the environment is latched and the phase is above shadow.
         StepSkipped: the rollout is off.
     """
@@ -53,7 +56,7 @@ def start_wave(
     declared = _check_looks(looks, context.policies.of(environment).dwell_days)
 
     def decide(before: Environment) -> Decision[tuple[Rollout, Wave]]:
-        rollout = load_rollout(context, environment, guard)
+        rollout = stored_rollout(context, environment, guard)
         check_precondition(if_match, rollout_etag(rollout), is_required=True)
         if before.latch is not None and rollout.phase.rank > Mode.SHADOW.rank:
             raise Latched(f"{environment} is latched; acknowledge its rollback first")
@@ -66,7 +69,7 @@ def start_wave(
             treated_bps=_share(context, rollout),
         )
         wave, roster = frozen_wave(context, rollout, draft)
-        after = apply(rollout, WaveStarted(wave))
+        after = applied(context, rollout, WaveStarted(wave))
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
         writes = (
@@ -82,7 +85,7 @@ def start_wave(
             generation_before=rollout.generation,
             generation_after=after.generation,
         )
-        return Change(before, writes, note, (after, wave))
+        return Change(before, writes, note, (bound_by_policy(context, after), wave))
 
     return change(context, environment, decide)
 
@@ -95,7 +98,7 @@ def _share(context: Context, rollout: Rollout) -> int:
     if rollout.phase is Mode.WARN and rollout.wave == 0:
         return BPS - context.policies.of(rollout.environment).holdback_bps
     if rollout.phase is Mode.ENFORCE:
-        return min(rollout.treated_bps, rollout.ceiling_bps)
+        return min(rollout.treated_bps, bound_by_policy(context, rollout).ceiling_bps)
     return rollout.treated_bps
 
 
@@ -103,15 +106,16 @@ def _check_looks(looks: tuple[int, ...] | None, dwell_days: int) -> tuple[int, .
     if looks is None:
         return (dwell_days,)
     rises = all(before < after for before, after in pairwise(looks))
-    if (
-        not 1 <= len(looks) <= MAX_LOOKS
-        or not rises
-        or looks[0] < dwell_days
-        or looks[-1] > MAX_DAYS
-    ):
+    if not 1 <= len(looks) <= MAX_LOOKS or not rises or looks[0] < 1 or looks[-1] > MAX_DAYS:
         raise InvalidField(
-            f"looks are 1 to {MAX_LOOKS} rising numbers of complete days from {dwell_days} to "
-            f"{MAX_DAYS}, not {list(looks)}",
+            f"looks are 1 to {MAX_LOOKS} rising numbers of complete days, up to {MAX_DAYS}, not "
+            f"{list(looks)}",
             pointer="/looks",
+        )
+    if looks[0] < dwell_days:
+        raise rule_violated(
+            f"the first look is after {looks[0]} complete days and the policy asks for "
+            f"{dwell_days}; declare looks from {dwell_days} on",
+            pointer="/looks/0",
         )
     return looks

@@ -9,6 +9,7 @@ from analysis.gates import evaluate
 from analysis.report import to_wire
 from control_plane import __version__
 from control_plane.commands.evaluations import request_evaluation
+from control_plane.commands.freshness import cohort_sums, day_revisions
 from control_plane.context import Context
 from control_plane.jobs.gathering import (
     days_for,
@@ -16,7 +17,6 @@ from control_plane.jobs.gathering import (
     gather,
     look_of,
     policy_at,
-    started_by_cohort,
 )
 from control_plane.queries.days import complete_days
 from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
@@ -31,17 +31,24 @@ def evaluate_gate(
 ) -> Evaluation | None:
     """Evaluate what was asked for and store it; None when the request is gone or was done.
 
-    The rollout's generation is read first and stored with the result: what changes meanwhile
-    makes the evaluation stale, never wrong.
+    The rollout's generation, the number of violations and the revisions of the days are read
+    first and stored with the result: what changes meanwhile makes it stale, never wrong.
     """
     asked = context.gates.evaluation(environment, guard, number)
+    held = context.environments.load(environment)
     rollout = context.environments.rollout(environment, guard)
-    if asked is None or rollout is None or asked.status is not EvaluationStatus.PENDING:
+    if (
+        asked is None
+        or held is None
+        or rollout is None
+        or asked.status is not EvaluationStatus.PENDING
+    ):
         return None
     wave = context.environments.wave(environment, guard, rollout.wave)
     if wave is None or gate_for(rollout.phase) is not asked.gate or rollout.wave != asked.wave:
         done = _failed(context, asked, "the wave it was asked for is over; ask again")
     else:
+        asked = replace(asked, violations=held.violations)
         done = _evaluated(context, rollout, wave, asked)
     return done if context.gates.finish_evaluation(environment, done, fence=fence) else None
 
@@ -58,6 +65,8 @@ def fail_evaluation(
 
 def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation) -> Evaluation:
     policy = policy_at(context.policies.of(rollout.environment), wave)
+    days = [each.day for each in days_for(context, rollout, wave)]
+    revisions = day_revisions(context, rollout.environment, days)
     try:
         evidence, rows = gather(context, rollout, wave, gate=asked.gate)
         evaluation = evaluate(evidence, policy)
@@ -81,8 +90,10 @@ def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation
         sentence=evaluation.sentence,
         digest=sha256(result.encode()).hexdigest(),
         result=result,
-        started_by_cohort=started_by_cohort(rows),
         days_used=evaluation.days.used,
+        # A day that was sealed in between has no revision that anything equals.
+        day_revisions=tuple(revisions.get(day, -1) for day in evaluation.days.used),
+        cohort_sums=cohort_sums(rows),
     )
 
 

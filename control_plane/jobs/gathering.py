@@ -89,14 +89,6 @@ def evidence_digest(rows: Sequence[OwnerDay], wave: Wave, *, policy_hash: str) -
     return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def started_by_cohort(rows: Sequence[OwnerDay]) -> tuple[tuple[str, int], ...]:
-    """Return how many prompts each cohort started."""
-    counted: Counter[str] = Counter()
-    for row in rows:
-        counted[row.cohort] += row.started
-    return tuple(sorted(counted.items()))
-
-
 def _frame(rows: Sequence[OwnerDay]) -> pd.DataFrame:
     # A row without a start may stand for a switch alone.
     plain = [[getattr(row, column) for column in _COLUMNS] for row in rows if row.started]
@@ -128,7 +120,7 @@ def _violations(
 ) -> Mapping[Invariant, int]:
     """Count every violation of the environment since the wave opened, and the rows' switches."""
     found = context.incidents.violations(environment)
-    counted = Counter(each.invariant for each in found if each.at >= wave.opened_at)
+    counted = Counter(each.invariant for each in found if each.at > wave.opened_at)
     switched = sum(row.switched for row in rows)
     if switched:
         counted[Invariant.TREATMENT_SWITCHED] += switched

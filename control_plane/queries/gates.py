@@ -3,6 +3,7 @@
 import orjson
 
 from control_plane.commands.changes import load_environment, load_rollout
+from control_plane.commands.freshness import check_revision
 from control_plane.commands.promotions import PromotionRequest, check_evaluation
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, NotFound
@@ -16,6 +17,7 @@ from control_plane.queries.pages_changes import (
     Standing,
 )
 from control_plane.queries.pages_evaluation import evaluation_view
+from control_plane.queries.treated import nobody_would_be_treated
 from control_plane.state import Environment, Evaluation, EvaluationStatus
 from reducer.rollout.draw import BPS, treated_count
 from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
@@ -88,27 +90,29 @@ def _offer(
     request = PromotionRequest(evaluation.id, evaluation.digest or "", to, share)
     try:
         check_evaluation(context, environment, rollout, evaluation, request=request)
+        check_revision(context, rollout, evaluation)
         why_not = None
     except GuardwaveError as error:
         why_not = str(error)
+    membership = cards.membership_wave(context, rollout)
+    owners = None if membership is None else membership.roster_size
     return PromotionOffer(
         to=to,
         share_bps=share,
-        moves=_moves(context, rollout, to=to, share_bps=share),
+        moves=_moves(rollout, owners, to=to, share_bps=share),
         is_allowed=why_not is None,
         why_not=why_not,
+        nobody_treated=None if owners is None else nobody_would_be_treated(to, share, owners),
     )
 
 
 def _moves(
-    context: Context, rollout: Rollout, *, to: Mode, share_bps: int
+    rollout: Rollout, owners: int | None, *, to: Mode, share_bps: int
 ) -> tuple[CohortMove, ...]:
-    """Say what the step would do to whom, by the roster of the running wave where there is one."""
-    membership = cards.membership_wave(context, rollout)
+    """Say what the step would do to whom, by the owners on the present roster if there is one."""
     before = COHORT_MODES[rollout.phase][REFERENCE[rollout.phase]]
-    size = None if membership is None else membership.roster_size
-    treated = None if size is None else treated_count(share_bps, size)
-    rest = None if size is None or treated is None else size - treated
+    treated = None if owners is None else treated_count(share_bps, owners)
+    rest = None if owners is None or treated is None else owners - treated
     after = COHORT_MODES[to]
     return (
         CohortMove(TREATED[to], treated, before, after[TREATED[to]]),

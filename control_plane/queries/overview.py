@@ -77,7 +77,7 @@ def _violations(
         each.invariant
         for each in context.incidents.violations(environment.name)
         if wave is None
-        or each.at >= wave.opened_at
+        or each.at > wave.opened_at
         or (held is not None and each.id >= held.first_violation)
     )
     return tuple(ViolationCount(invariant, count) for invariant, count in sorted(counted.items()))

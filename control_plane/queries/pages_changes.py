@@ -33,13 +33,17 @@ class PromotionLine:
 
 @dataclass(frozen=True, slots=True)
 class PromotionOffer:
-    """The step that this evaluation is about, and why it can't be taken when it can't."""
+    """The step that this evaluation is about, and why it can't be taken when it can't.
+
+    `nobody_treated` says, as one sentence, that the roster is too small for the share.
+    """
 
     to: Mode
     share_bps: int | None
     moves: tuple[CohortMove, ...]
     is_allowed: bool
     why_not: str | None
+    nobody_treated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,8 @@ class Life:
         rollout = self.rollout
         gate = gate_for(rollout.phase)
         assert gate is not None
+        held = self.context.environments.load(self.environment)
+        assert held is not None
         number = self.context.gates.next_evaluation(self.environment, GUARD)
         done = Evaluation(
             id=number,
@@ -167,6 +169,7 @@ class Life:
             sentence="Within.",
             digest=sha256(b"{}").hexdigest(),
             result="{}",
+            violations=held.violations,
         )
         done = replace(done, **changed)  # type: ignore[arg-type]  # fields of an Evaluation
         fence = self.context.jobs.lease(self.environment, HOLDER)

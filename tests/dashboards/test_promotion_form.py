@@ -87,7 +87,7 @@ def test_a_promotion_is_asked_for_on_the_evaluation_that_was_seen(
         pytest.param("within", {"confirm": "intern"}, 400, "Type internal", id="not confirmed"),
         pytest.param("within", {"reason": "ok"}, 400, "at least 10", id="a short reason"),
         pytest.param("within", {"share_bps": "5%"}, 400, "basis points", id="a share in words"),
-        pytest.param("within", {"digest": "other"}, 400, "digest", id="another digest"),
+        pytest.param("within", {"digest": "other"}, 422, "digest", id="another digest"),
         pytest.param("unproven", {}, 409, "only within raises", id="an unproven gate"),
     ],
 )

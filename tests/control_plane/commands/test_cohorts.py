@@ -257,10 +257,16 @@ def test_off_has_no_wave_to_restart(off):
         restart(off)
 
 
-@pytest.mark.parametrize("looks", [(), (6,), (7, 7), (14, 7), (91,), tuple(range(7, 17))])
-def test_looks_rise_from_the_dwell(warned, looks):
-    with pytest.raises(InvalidField, match="rising numbers of complete days from 7 to 90"):
+@pytest.mark.parametrize("looks", [(), (0, 7), (7, 7), (14, 7), (91,), tuple(range(7, 17))])
+def test_looks_are_a_few_rising_numbers_of_days(warned, looks):
+    with pytest.raises(InvalidField, match="rising numbers of complete days, up to 90"):
         restart(warned, looks=looks)
+
+
+def test_no_look_comes_before_the_dwell(warned):
+    with pytest.raises(RuleViolated, match="after 6 complete days and the policy asks for 7") as no:
+        restart(warned, looks=(6, 14))
+    assert "'pointer': '/looks/0'" in str(no.value.extras["errors"])
 
 
 @pytest.mark.parametrize("pin", [(), ("",), ("x" * 65,), (" 1.4",), ("1\n4",), ("v",) * 17])

@@ -9,12 +9,11 @@ import pytest
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.commands.promotions import PromotionRequest, carry_out, request_promotion
-from control_plane.commands.rollback import FoundViolation, latch, roll_back
+from control_plane.commands.rollback import roll_back
+from control_plane.commands.waves import start_wave
 from control_plane.errors import (
-    EvaluationStale,
     GateRequired,
     InvalidField,
-    Latched,
     NotFound,
     PreconditionFailed,
     RuleViolated,
@@ -24,12 +23,10 @@ from control_plane.errors import (
 from control_plane.etags import rollout_etag
 from control_plane.state import EvaluationStatus, PromotionStatus
 from reducer.rollout.state import Rollout
-from reducer.vocabulary import Invariant, Mode, Verdict
+from reducer.vocabulary import Mode, Verdict
 from tests.control_plane.hosts import Prompt, assigned, pseudonym_in
 from tests.control_plane.lives import Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, VERSION, WHY
-
-VIOLATION = FoundViolation("record 1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
 
 
 @pytest.fixture
@@ -144,7 +141,7 @@ def test_an_evaluation_that_nobody_made_raises_nothing(life):
 
 def test_another_digest_is_refused_by_its_value(life):
     evaluation = replace(life.within(), digest="f" * 64)
-    with pytest.raises(InvalidField, match=r"digest of gate evaluation 1 is .*not 'fff") as refused:
+    with pytest.raises(RuleViolated, match=r"digest of gate evaluation 1 is .*not 'fff") as refused:
         life.ask_promotion(evaluation, Mode.WARN)
     assert "'pointer': '/digest'" in str(refused.value.extras["errors"])
 
@@ -157,6 +154,51 @@ def test_no_step_is_skipped(life):
 def test_the_ceiling_holds_whatever_is_asked_for(warned):
     with pytest.raises(RuleViolated, match="exceed the ceiling of 500"):
         warned.ask_promotion(warned.within(), Mode.ENFORCE, share_bps=501)
+
+
+def test_a_warning_leaves_the_holdback_that_the_policy_keeps(life):
+    with pytest.raises(RuleViolated, match=r"holdback of 1999, the policy keeps 2000") as refused:
+        life.ask_promotion(life.within(), Mode.WARN, share_bps=8001)
+    assert "'pointer': '/share_bps'" in str(refused.value.extras["errors"])
+
+
+@pytest.fixture
+def tightened(warned):
+    """The same life under a policy whose ceiling was lowered after the rollout was created."""
+    policies = warned.context.policies
+    base = replace(policies.base, ceiling_bps=300)
+    context = replace(warned.context, policies=replace(policies, base=base))
+    return replace(warned, context=context)
+
+
+def test_a_ceiling_that_was_lowered_binds_rollouts_that_exist(tightened):
+    with pytest.raises(RuleViolated, match="exceed the ceiling of 300"):
+        tightened.ask_promotion(tightened.within(), Mode.ENFORCE, share_bps=301)
+    assert tightened.promote(Mode.ENFORCE).status is PromotionStatus.DONE
+    assert tightened.wave.treated_bps == 300
+    with pytest.raises(StepSkipped):
+        tightened.ask_promotion(tightened.within(), Mode.ENFORCE)
+
+
+def test_a_ceiling_that_was_lowered_binds_no_longer_than_it_is_in_force(warned, tightened):
+    tightened.promote(Mode.ENFORCE)
+    assert warned.promote(Mode.ENFORCE).status is PromotionStatus.DONE
+    assert warned.wave.treated_bps == 500
+
+
+def test_a_ceiling_that_was_lowered_binds_a_wave_that_starts_again(warned, tightened):
+    warned.promote(Mode.ENFORCE)
+    after, wave = start_wave(
+        tightened.context,
+        ENVIRONMENT,
+        GUARD,
+        version_pin=None,
+        looks=None,
+        actor=OPERATOR,
+        reason=WHY,
+        if_match=rollout_etag(warned.rollout),
+    )
+    assert (after.ceiling_bps, wave.treated_bps) == (300, 300)
 
 
 @pytest.mark.parametrize("share_bps", [0, -1, 10_001])
@@ -207,82 +249,6 @@ def test_a_dry_run_asks_for_nothing(life):
     assert life.rollout.phase is Mode.SHADOW
 
 
-def move_generation(life: Life) -> None:
-    """Take a step and back: the phase is the same, the generation is not."""
-    life.promote(Mode.WARN)
-    roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
-
-
-def test_an_evaluation_of_another_generation_is_stale(life):
-    evaluation = life.within()
-    move_generation(life)
-    with pytest.raises(EvaluationStale, match="was made at generation 1, the rollout is at 3"):
-        life.ask_promotion(evaluation, Mode.WARN)
-
-
-def test_an_evaluation_older_than_a_day_is_stale(life):
-    evaluation = life.within()
-    life.calendar.now += timedelta(hours=24)
-    life.ask_promotion(evaluation, Mode.WARN)
-    life.calendar.now += timedelta(seconds=1)
-    with pytest.raises(EvaluationStale, match=r"24 h old.*24 h; evaluate again") as refused:
-        life.ask_promotion(evaluation, Mode.WARN)
-    assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
-
-
-def refusal_of(life: Life, promotion: int) -> str:
-    life.work()
-    found = life.promotion(promotion)
-    assert found.status is PromotionStatus.REFUSED
-    assert found.decided_at is not None
-    assert found.refusal is not None
-    return found.refusal
-
-
-def test_a_promotion_is_refused_when_the_environment_was_latched_meanwhile(life):
-    asked = life.ask_promotion(life.within(), Mode.WARN)
-    latch(life.context, ENVIRONMENT, [VIOLATION])
-    assert "internal is latched by rollback 1; acknowledge it first" in refusal_of(life, asked.id)
-    assert life.rollout.phase is Mode.SHADOW
-
-
-def test_nothing_is_asked_for_while_latched(life):
-    latch(life.context, ENVIRONMENT, [VIOLATION])
-    with pytest.raises(Latched):
-        life.ask_promotion(life.within(), Mode.WARN)
-
-
-def test_a_promotion_is_refused_when_the_generation_moved_meanwhile(life):
-    evaluation = life.within()
-    first, second = (life.ask_promotion(evaluation, Mode.WARN) for _ in range(2))
-    assert "evaluate again" in refusal_of(life, second.id)
-    assert life.promotion(first.id).status is PromotionStatus.DONE
-
-
-def test_a_promotion_is_refused_when_the_days_it_rests_on_were_revised(store):
-    life = Life.begin(store, owners=30)
-    life.live(7, per_owner=4)
-    evaluation = life.evaluate()
-    assert evaluation.started_by_cohort == (("everyone", 840),)
-    (first, *_) = life.prompts(life.today - timedelta(days=1))
-    life.host.tell(*(replace(first, prompt_id=f"late-{at}") for at in range(4)))
-    tolerated = life.ask_promotion(evaluation, Mode.WARN)
-    life.host.tell(replace(first, prompt_id="late-4"))
-    refusal = refusal_of(life, tolerated.id)
-    assert "everyone had 840 prompts then and has 845 now; evaluate again" in refusal
-
-
-def test_revisions_within_the_tolerance_are_tolerated(store):
-    life = Life.begin(store, owners=30)
-    life.live(7, per_owner=4)
-    evaluation = life.evaluate()
-    (first, *_) = life.prompts(life.today - timedelta(days=1))
-    life.host.tell(*(replace(first, prompt_id=f"late-{at}") for at in range(4)))
-    asked = life.ask_promotion(evaluation, Mode.WARN)
-    life.work()
-    assert life.promotion(asked.id).status is PromotionStatus.DONE
-
-
 def test_an_environment_waits_for_the_one_that_it_requires(store):
     public = Life.begin(store, environment="public-cloud")
     public.live(1)
@@ -304,6 +270,19 @@ def raise_to_warn(life: Life, rollout: Rollout) -> None:
     assert internal.promote(Mode.WARN).status is PromotionStatus.DONE
 
 
+def test_a_larger_share_is_a_step_that_the_required_environment_takes_first(store):
+    internal = Life.begin(store)
+    public = Life.begin(store, environment="public-cloud", calendar=internal.calendar)
+    for life in (internal, public):
+        life.promote(Mode.WARN)
+    internal.promote(Mode.ENFORCE, share_bps=300)
+    with pytest.raises(StateConflict, match=r"enforce for 500 basis points first.*for 300 basis"):
+        public.ask_promotion(public.within(), Mode.ENFORCE)
+    assert public.promote(Mode.ENFORCE, share_bps=300).status is PromotionStatus.DONE
+    internal.promote(Mode.ENFORCE, share_bps=500)
+    assert public.promote(Mode.ENFORCE, share_bps=500).status is PromotionStatus.DONE
+
+
 def test_the_evidence_of_one_environment_is_nothing_to_another(store):
     internal = Life.begin(store)
     internal.live(7)
@@ -323,6 +302,16 @@ def test_setting_a_cohort_higher_is_the_promotion_of_that_step(life):
     assert answer.promotion.status is PromotionStatus.PENDING
     life.work()
     assert life.rollout.phase is Mode.WARN
+
+
+def test_an_evaluation_that_is_named_stands_in_no_lowerings_way(warned):
+    evaluation = warned.within()
+    asked = CohortChange(mode=Mode.OFF, gate_evaluation=evaluation.id, digest=evaluation.digest)
+    answer = set_cohort_mode(
+        warned.context, ENVIRONMENT, GUARD, "warned", change=asked, actor=OPERATOR, reason=WHY
+    )
+    assert (answer.changed, answer.promotion) == (True, None)
+    assert warned.rollout.phase is Mode.OFF
 
 
 def test_setting_a_cohort_higher_without_an_evaluation_asks_for_one(life):

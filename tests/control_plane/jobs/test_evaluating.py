@@ -139,9 +139,22 @@ def test_a_violation_during_the_wave_is_beyond(week):
     (prompt, *_) = week.prompts(week.today - timedelta(days=1))
     event = prompt.transition(1, "tracked", terminal__status="cancelled")
     week.host.send(logs([event]))
+    assert week.rollout.wave == 2
+    # The first one closed the wave that it happened in; under its latch a second one counts.
+    week.calendar.now += timedelta(minutes=1)
+    again = replace(prompt, prompt_id="again")
+    week.host.send(logs([again.transition(1, "tracked", terminal__status="cancelled")]))
+    assert week.rollout.wave == 2
     done = week.evaluate()
     assert done.verdict == Verdict.BEYOND
     assert "cancelled_counted" in done.sentence or "invariant" in done.sentence
+
+
+def test_the_violation_that_opened_a_wave_is_none_of_that_wave(week):
+    (prompt, *_) = week.prompts(week.today - timedelta(days=1))
+    week.host.send(logs([prompt.transition(1, "tracked", terminal__status="cancelled")]))
+    week.live(8)
+    assert week.evaluate().verdict == Verdict.WITHIN
 
 
 def told_by(done: Evaluation) -> dict[str, Any]:

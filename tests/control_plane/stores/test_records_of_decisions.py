@@ -5,6 +5,7 @@ import pytest
 
 from control_plane.state import (
     SYSTEM,
+    CohortSums,
     Environment,
     Evaluation,
     EvaluationStatus,
@@ -17,7 +18,7 @@ from control_plane.state import (
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.gates import GateStore
 from control_plane.stores.incidents import IncidentStore, put_rollback, put_violation
-from reducer.vocabulary import Gate, Invariant, Mode
+from reducer.vocabulary import Cohort, Gate, Invariant, Mode
 
 HERE, GUARD = "internal", "identical_call"
 AT = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -94,8 +95,9 @@ def test_rollbacks_are_listed_newest_first(any_store):
         pytest.param(
             Evaluation(
                 *(1, GUARD, Gate.ENFORCE, AT, SYSTEM, EvaluationStatus.DONE),
-                started_by_cohort=(("enforced", 5),),
                 days_used=(AT.date(),),
+                day_revisions=(2,),
+                cohort_sums=(CohortSums(Cohort.ENFORCED, started=5, completed=4),),
             ),
             id="an evaluation",
         ),

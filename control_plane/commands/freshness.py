@@ -1,0 +1,122 @@
+"""Whether a gate evaluation still speaks of the rollout and of the evidence as they are now."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+
+from control_plane.context import Context
+from control_plane.errors import EvaluationStale, StateConflict
+from control_plane.state import CohortSums, Environment, Evaluation
+from control_plane.stores.evidence import OwnerDay
+from reducer.rollout.phases import gate_for
+from reducer.rollout.state import Rollout
+
+# What is counted of a cohort, and what a person calls it.
+_COUNTED: Mapping[str, str] = {
+    "started": "prompts",
+    "cancelled": "cancelled prompts",
+    "completed": "completed prompts",
+    "disrupted": "disrupted prompts",
+    "ended": "ended prompts",
+    "lost": "lost prompts",
+    "covered": "covered prompts",
+    "switched": "prompts that switched treatment",
+}
+
+
+def check_freshness(
+    context: Context, environment: Environment, rollout: Rollout, evaluation: Evaluation
+) -> None:
+    """Check that a finished evaluation is of this wave and gate, and not overtaken.
+
+    Raises:
+        EvaluationStale: the generation moved, a violation came, or it is older than the policy
+            allows.
+        StateConflict: it is of another phase's gate.
+    """
+    links = _links(rollout)
+    if evaluation.generation != rollout.generation or evaluation.wave != rollout.wave:
+        raise EvaluationStale(
+            f"gate evaluation {evaluation.id} was made at generation {evaluation.generation}, the "
+            f"rollout is at {rollout.generation}; evaluate again",
+            extras=links,
+        )
+    if environment.violations > evaluation.violations:
+        raise EvaluationStale(
+            f"violation {environment.violations} was recorded after gate evaluation "
+            f"{evaluation.id} was made; evaluate again",
+            extras=links,
+        )
+    if evaluation.gate is not gate_for(rollout.phase):
+        raise StateConflict(
+            f"gate evaluation {evaluation.id} is of the {evaluation.gate} gate; the phase is "
+            f"{rollout.phase}",
+            extras=links,
+        )
+    hours = context.policies.of(rollout.environment).evaluation_max_age_hours
+    assert evaluation.evaluated_at is not None  # it is done
+    age = context.clock.now() - evaluation.evaluated_at
+    if age > timedelta(hours=hours):
+        raise EvaluationStale(
+            f"gate evaluation {evaluation.id} is {age.total_seconds() / 3600:.0f} h old, the "
+            f"policy allows {hours} h; evaluate again",
+            extras=links,
+        )
+
+
+def check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -> None:
+    """Check that late records changed no cohort of the evaluation by more than is tolerated.
+
+    Every sum that metrics and checks rest on counts, in any cohort that had or has prompts; the
+    policy tolerates a fraction of the prompts that the cohort had started. The owner-days are read
+    only when a day has another revision than it had.
+
+    Raises:
+        EvaluationStale: names cohort, sum, and both numbers.
+    """
+    days = evaluation.days_used
+    revisions = day_revisions(context, rollout.environment, days)
+    if tuple(revisions.get(day) for day in days) == evaluation.day_revisions:
+        return
+    wave = evaluation.wave or 0
+    rows = context.evidence.owner_days(rollout.environment, rollout.guard, wave, days)
+    then = {sums.cohort: sums for sums in evaluation.cohort_sums}
+    now = {sums.cohort: sums for sums in cohort_sums(rows)}
+    tolerance = context.policies.of(rollout.environment).revision_tolerance
+    for cohort in sorted({*then, *now}):
+        before = then.get(cohort, CohortSums(cohort))
+        after = now.get(cohort, CohortSums(cohort))
+        for name, words in _COUNTED.items():
+            had, has = getattr(before, name), getattr(after, name)
+            # An invariant is zero or violated: of switches none is tolerated.
+            tolerated = 0.0 if name == "switched" else tolerance * before.started
+            if abs(has - had) > tolerated:
+                raise EvaluationStale(
+                    f"the days of gate evaluation {evaluation.id} were revised: {cohort} had {had} "
+                    f"{words} then and has {has} now; evaluate again",
+                    extras=_links(rollout),
+                )
+
+
+def day_revisions(context: Context, environment: str, days: Iterable[date]) -> dict[date, int]:
+    """Return the revision of each of the days that is sealed: it moves with what the day holds."""
+    sealed = context.evidence.sealed_days(environment, days)
+    return {each.day: each.revision for each in sealed}
+
+
+def cohort_sums(rows: Sequence[OwnerDay]) -> tuple[CohortSums, ...]:
+    """Return what the owner-days of each cohort add up to, by cohort."""
+    return tuple(
+        CohortSums(
+            cohort,
+            **{
+                name: sum(getattr(row, name) for row in rows if row.cohort is cohort)
+                for name in _COUNTED
+            },
+        )
+        for cohort in sorted({row.cohort for row in rows})
+    )
+
+
+def _links(rollout: Rollout) -> dict[str, object]:
+    path = f"/api/v1/environments/{rollout.environment}/guards/{rollout.guard}/gate-evaluations"
+    return {"links": {"evaluate": path}}

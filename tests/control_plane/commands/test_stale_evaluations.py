@@ -1,0 +1,235 @@
+"""An evaluation promotes only while the rollout and the evidence are what it speaks of."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from control_plane.commands.rollback import FoundViolation, acknowledge, latch, roll_back
+from control_plane.errors import EvaluationStale, Latched
+from control_plane.etags import environment_etag
+from control_plane.queries.gates import gate_page
+from control_plane.state import CohortSums, Evaluation, PromotionStatus
+from reducer.vocabulary import Cohort, Invariant, Mode
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+
+VIOLATION = FoundViolation("record 1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
+
+
+@pytest.fixture
+def life(store):
+    """Three days of shadow: enough to know the owners, for evaluations that a test writes."""
+    found = Life.begin(store)
+    found.live(3)
+    return found
+
+
+def move_generation(life: Life) -> None:
+    """Take a step and back: the phase is the same, the generation is not."""
+    life.promote(Mode.WARN)
+    roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
+
+
+def test_an_evaluation_of_another_generation_is_stale(life):
+    evaluation = life.within()
+    move_generation(life)
+    with pytest.raises(EvaluationStale, match="was made at generation 1, the rollout is at 3"):
+        life.ask_promotion(evaluation, Mode.WARN)
+
+
+def test_an_evaluation_older_than_a_day_is_stale(life):
+    evaluation = life.within()
+    life.calendar.now += timedelta(hours=24)
+    life.ask_promotion(evaluation, Mode.WARN)
+    life.calendar.now += timedelta(seconds=1)
+    with pytest.raises(EvaluationStale, match=r"24 h old.*24 h; evaluate again") as refused:
+        life.ask_promotion(evaluation, Mode.WARN)
+    assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
+
+
+def refusal_of(life: Life, promotion: int) -> str:
+    life.work()
+    found = life.promotion(promotion)
+    assert found.status is PromotionStatus.REFUSED
+    assert found.decided_at is not None
+    assert found.refusal is not None
+    return found.refusal
+
+
+def test_a_promotion_is_refused_when_the_environment_was_latched_meanwhile(life):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    latch(life.context, ENVIRONMENT, [VIOLATION])
+    assert "internal is latched by rollback 1; acknowledge it first" in refusal_of(life, asked.id)
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def test_a_violation_makes_every_evaluation_before_it_stale_in_shadow_too(life):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    latch(life.context, ENVIRONMENT, [VIOLATION])
+    release(life)
+    assert "was made at generation 1, the rollout is at 2" in refusal_of(life, asked.id)
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def release(life: Life) -> None:
+    """Acknowledge the newest violation."""
+    held = life.context.environments.load(ENVIRONMENT)
+    assert held is not None
+    assert held.latch is not None
+    acknowledge(
+        life.context,
+        ENVIRONMENT,
+        held.latch.rollback,
+        last_violation=held.latch.newest_violation,
+        actor=OPERATOR,
+        reason=WHY,
+        if_match=environment_etag(held),
+    )
+
+
+def test_an_evaluation_made_between_two_violations_is_stale_after_the_second(life):
+    latch(life.context, ENVIRONMENT, [VIOLATION])
+    between = life.within()
+    latch(life.context, ENVIRONMENT, [replace(VIOLATION, identity="record 2")])
+    release(life)
+    with pytest.raises(EvaluationStale, match=r"violation 2 .* evaluate again"):
+        life.ask_promotion(between, Mode.WARN)
+    life.ask_promotion(life.within(), Mode.WARN)
+
+
+def test_nothing_is_asked_for_while_latched(life):
+    latch(life.context, ENVIRONMENT, [VIOLATION])
+    with pytest.raises(Latched):
+        life.ask_promotion(life.within(), Mode.WARN)
+
+
+def test_a_promotion_is_refused_when_the_generation_moved_meanwhile(life):
+    evaluation = life.within()
+    first, second = (life.ask_promotion(evaluation, Mode.WARN) for _ in range(2))
+    assert "evaluate again" in refusal_of(life, second.id)
+    assert life.promotion(first.id).status is PromotionStatus.DONE
+
+
+@pytest.fixture
+def evaluated(store) -> tuple[Life, Evaluation]:
+    """A week in shadow, 840 prompts, and the evaluation of its gate."""
+    found = Life.begin(store, owners=30)
+    found.live(7, per_owner=4)
+    return found, found.evaluate()
+
+
+def tell_late(life: Life, *names: str, **changed: object) -> None:
+    """Tell of further prompts of yesterday, which is sealed."""
+    (first, *_) = life.prompts(life.today - timedelta(days=1))
+    prompts = (replace(first, prompt_id=name) for name in names)
+    told = [replace(each, **changed) for each in prompts]  # type: ignore[arg-type]  # any field
+    life.host.tell(*told)
+
+
+LATE = tuple(f"late-{at}" for at in range(4))
+
+
+def test_an_evaluation_keeps_what_its_days_held(evaluated):
+    _, evaluation = evaluated
+    (sums,) = evaluation.cohort_sums
+    assert (sums.cohort, sums.started, sums.ended, sums.covered) == (
+        Cohort.EVERYONE,
+        840,
+        840,
+        840,
+    )
+    assert sums.completed < 840
+    assert evaluation.day_revisions == (1,) * 7
+
+
+def test_an_evaluation_whose_days_were_revised_is_stale_when_asked_for(evaluated):
+    life, evaluation = evaluated
+    tell_late(life, *LATE, "late-4")
+    with pytest.raises(EvaluationStale, match="840 prompts then and has 845 now") as refused:
+        life.ask_promotion(evaluation, Mode.WARN)
+    assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
+    offer = gate_page(life.context, ENVIRONMENT, GUARD, evaluation.id).offer
+    assert offer is not None
+    assert not offer.is_allowed
+    assert "has 845 now; evaluate again" in (offer.why_not or "")
+
+
+def test_a_promotion_is_refused_when_the_days_were_revised_meanwhile(evaluated):
+    life, evaluation = evaluated
+    tell_late(life, *LATE)
+    tolerated = life.ask_promotion(evaluation, Mode.WARN)
+    tell_late(life, "late-4")
+    refusal = refusal_of(life, tolerated.id)
+    assert "everyone had 840 prompts then and has 845 now; evaluate again" in refusal
+
+
+def test_revisions_within_the_tolerance_are_tolerated(evaluated):
+    life, evaluation = evaluated
+    tell_late(life, *LATE)
+    asked = life.ask_promotion(evaluation, Mode.WARN)
+    life.work()
+    assert life.promotion(asked.id).status is PromotionStatus.DONE
+
+
+def with_sums(life: Life, evaluation: Evaluation, **changed: int) -> Evaluation:
+    """Store the same evaluation again, as if its days had held something else."""
+    (sums,) = evaluation.cohort_sums
+    return life.within(
+        days_used=evaluation.days_used,
+        day_revisions=(9,) * 7,
+        cohort_sums=(replace(sums, **changed),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param("cancelled", "cancelled prompts", id="cancelled"),
+        pytest.param("completed", "completed prompts", id="completed"),
+        pytest.param("disrupted", "disrupted prompts", id="disrupted"),
+        pytest.param("ended", "ended prompts", id="ended"),
+        pytest.param("lost", "lost prompts", id="lost"),
+        pytest.param("covered", "covered prompts", id="covered"),
+    ],
+)
+def test_every_sum_that_metrics_and_coverage_rest_on_can_make_it_stale(evaluated, name, words):
+    life, evaluation = evaluated
+    held = getattr(evaluation.cohort_sums[0], name)
+    life.ask_promotion(with_sums(life, evaluation, **{name: held + 4}), Mode.WARN)
+    told = f"everyone had {held + 5} {words} then and has {held} now"
+    with pytest.raises(EvaluationStale, match=told):
+        life.ask_promotion(with_sums(life, evaluation, **{name: held + 5}), Mode.WARN)
+
+
+def test_a_switch_of_treatment_that_came_late_is_never_tolerated(evaluated):
+    life, evaluation = evaluated
+    told = "everyone had 1 prompts that switched treatment then and has 0 now"
+    with pytest.raises(EvaluationStale, match=told):
+        life.ask_promotion(with_sums(life, evaluation, switched=1), Mode.WARN)
+
+
+@pytest.mark.parametrize(
+    ("sums", "words"),
+    [
+        pytest.param((), "everyone had 0 prompts then and has 840 now", id="a cohort that came"),
+        pytest.param(
+            (CohortSums(Cohort.CONTROL, started=9),),
+            "control had 9 prompts then and has 0 now",
+            id="a cohort that went",
+        ),
+    ],
+)
+def test_a_cohort_that_came_or_went_makes_it_stale(evaluated, sums, words):
+    life, evaluation = evaluated
+    revised = life.within(days_used=evaluation.days_used, day_revisions=(9,) * 7, cohort_sums=sums)
+    with pytest.raises(EvaluationStale, match=words):
+        life.ask_promotion(revised, Mode.WARN)
+
+
+def test_days_of_the_same_revisions_are_not_read_again(evaluated):
+    life, evaluation = evaluated
+    other = life.within(
+        days_used=evaluation.days_used, day_revisions=evaluation.day_revisions, cohort_sums=()
+    )
+    assert life.ask_promotion(other, Mode.WARN).status is PromotionStatus.PENDING
