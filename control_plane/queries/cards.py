@@ -1,6 +1,7 @@
 """A rollout at a glance: what the overview and every other page begin with."""
 
 from control_plane import __version__
+from control_plane.commands.changes import bound_by_policy
 from control_plane.commands.promotions import PromotionRequest, check_evaluation
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError
@@ -16,6 +17,7 @@ from control_plane.queries.pages import (
     TelemetryState,
     WaveProgress,
 )
+from control_plane.queries.treated import nobody_treated
 from control_plane.state import Environment, Evaluation, EvaluationStatus
 from reducer.rollout.phases import COHORT_MODES, TREATED, gate_for
 from reducer.rollout.state import Rollout, Wave
@@ -37,6 +39,7 @@ def frame(context: Context) -> Frame:
 
 def card(context: Context, environment: Environment, rollout: Rollout) -> GuardCard:
     """Return a rollout at a glance."""
+    rollout = bound_by_policy(context, rollout)
     wave = open_wave(context, rollout)
     membership = membership_wave(context, rollout)
     progress = None if wave is None else _progress(context, environment.name, wave)
@@ -57,6 +60,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
         latch=latch_view(environment),
         gate=summary,
         next_step=next_step(context, environment, rollout, newest=newest, progress=progress),
+        nobody_treated=None if wave is None else nobody_treated(wave),
     )
 
 
@@ -177,7 +181,10 @@ def next_step(
 def _why_refused(
     context: Context, environment: Environment, rollout: Rollout, newest: Evaluation, *, to: Mode
 ) -> str | None:
-    """Return what a promotion on the newest evaluation would be refused with now."""
+    """Return what a promotion on the newest evaluation would be refused with now.
+
+    Revised days are left to the gate page: cards are polled, and their owner-days may be many.
+    """
     request = PromotionRequest(newest.id, newest.digest or "", to)
     try:
         check_evaluation(context, environment, rollout, newest, request=request)

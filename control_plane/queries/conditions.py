@@ -5,6 +5,7 @@ from datetime import datetime
 
 from control_plane.queries.days import WaveDayView, complete_days
 from control_plane.queries.pages import GuardCard
+from control_plane.queries.treated import nobody_treated
 from control_plane.state import (
     Environment,
     Evaluation,
@@ -28,7 +29,10 @@ class ConditionView:
 
 
 def of_rollout(environment: Environment, card: GuardCard) -> tuple[ConditionView, ...]:
-    """Say whether the rollout is latched, has a wave open, and may take its next step."""
+    """Say whether the rollout is latched, has a wave open, and may take its next step.
+
+    A wave that treats nobody is said so as one condition more.
+    """
     return (
         latched(environment),
         ConditionView(
@@ -46,7 +50,14 @@ def of_rollout(environment: Environment, card: GuardCard) -> tuple[ConditionView
             "allowed" if card.next_step.is_allowed else "not_allowed",
             card.next_step.why_not or f"The next step, to {card.next_step.to}, can be asked for.",
         ),
+        *_nobody_treated(card.nobody_treated, card.wave.started_at if card.wave else None),
     )
+
+
+def _nobody_treated(sentence: str | None, since: datetime | None) -> tuple[ConditionView, ...]:
+    if sentence is None:
+        return ()
+    return (ConditionView("nobody_treated", True, "too_few_owners", sentence, since),)
 
 
 def latched(environment: Environment) -> ConditionView:
@@ -63,7 +74,10 @@ def latched(environment: Environment) -> ConditionView:
 
 
 def of_wave(wave: Wave, days: tuple[WaveDayView, ...]) -> tuple[ConditionView, ...]:
-    """Say whether the wave is open, and whether its first declared look is reached."""
+    """Say whether the wave is open, and whether its first declared look is reached.
+
+    That it treats nobody is one condition more.
+    """
     is_open = wave.closed_at is None
     complete, declared = len(complete_days(days)), wave.looks[0]
     return (
@@ -81,6 +95,7 @@ def of_wave(wave: Wave, days: tuple[WaveDayView, ...]) -> tuple[ConditionView, .
             "complete_days",
             f"{_days(complete)} so far; the first look is after {declared}.",
         ),
+        *_nobody_treated(nobody_treated(wave), wave.opened_at),
     )
 
 

@@ -62,7 +62,7 @@ def _latched(context: Context, environment: Environment) -> LatchPart | None:
 
 def _consequence(context: Context, rollout: Rollout) -> RollbackConsequence:
     lines = cards.cohort_lines(rollout, cards.membership_wave(context, rollout))
-    is_enforced = rollout.phase is Mode.ENFORCE
+    is_enforced = any(line.mode is Mode.ENFORCE and line.owners != 0 for line in lines)
     return RollbackConsequence(
         guard=rollout.guard,
         phase=rollout.phase,
