@@ -81,7 +81,8 @@ EXECUTION_STATUSES = {word.value: word for word in ExecutionStatus}
 INVARIANTS = {word.value: word for word in Invariant}
 LOOP_TYPES = {word.value: word for word in LoopType}
 MODES = {word.value: word for word in Mode}
-OUTCOMES = {word.value: word for word in Outcome}
+# What no end was reported for is lost: that is found out here, and no host may say it.
+OUTCOMES = {word.value: word for word in Outcome if word is not Outcome.LOST}
 PHASES = {word.value: word for word in GuardPhase}
 RESET_REASONS = {word.value: word for word in ResetReason}
 ROUTES = {word.value: word for word in Route} | dict.fromkeys(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from control_plane.ingest import contract, fields
 from control_plane.ingest.otlp import Attributes
@@ -17,6 +17,8 @@ from control_plane.ingest.records import (
     Transition,
 )
 from reducer.vocabulary import Outcome, Route
+
+T = TypeVar("T")
 
 
 class Reading(NamedTuple):
@@ -38,7 +40,11 @@ class Event(NamedTuple):
 
 def _prompt_id(reading: Reading) -> str:
     found = fields.text(reading.attributes, contract.PROMPT_ID, most_bytes=contract.PROMPT_ID_BYTES)
-    return fields.required(found, contract.PROMPT_ID)
+    return _required(reading, found, contract.PROMPT_ID)
+
+
+def _required(reading: Reading, value: T | None, key: str) -> T:
+    return fields.required(value, key, reading.deny_listed)
 
 
 def _assignment_ids(reading: Reading) -> tuple[str, ...]:
@@ -71,7 +77,7 @@ def _end(reading: Reading) -> PromptEnd:
         assignment_ids=_assignment_ids(reading),
         deny_listed=reading.deny_listed,
         has_body=reading.has_body,
-        outcome=_outcome(attributes),
+        outcome=_outcome(reading),
         duration_seconds=fields.seconds(
             attributes, contract.DURATION, most=contract.DURATION_LIMIT_SECONDS
         ),
@@ -84,13 +90,14 @@ def _end(reading: Reading) -> PromptEnd:
     )
 
 
-def _outcome(attributes: Attributes) -> Outcome:
+def _outcome(reading: Reading) -> Outcome:
+    attributes = reading.attributes
     found = fields.word(attributes, contract.OUTCOME, contract.OUTCOMES)
     if found is not None:
         return found
     completed = fields.flag(attributes, contract.COMPLETED)
     if completed is None:
-        return fields.required(found, contract.OUTCOME)
+        return _required(reading, found, contract.OUTCOME)
     return Outcome.COMPLETED if completed else Outcome.FAILED
 
 
@@ -114,14 +121,14 @@ def _disruption(reading: Reading) -> PromptDisruption:
         assignment_ids=_assignment_ids(reading),
         deny_listed=reading.deny_listed,
         has_body=reading.has_body,
-        kind=fields.required(kind, contract.DISRUPTION_KIND),
-        offset_seconds=fields.required(offset, contract.DISRUPTION_OFFSET),
+        kind=_required(reading, kind, contract.DISRUPTION_KIND),
+        offset_seconds=_required(reading, offset, contract.DISRUPTION_OFFSET),
     )
 
 
 def _transition(reading: Reading) -> Transition:
     attributes = reading.attributes
-    word, required = fields.word, fields.required
+    word = fields.word
     return Transition(
         origin=reading.origin,
         time_ns=reading.time_ns,
@@ -129,15 +136,15 @@ def _transition(reading: Reading) -> Transition:
         assignment_ids=_assignment_ids(reading),
         deny_listed=reading.deny_listed,
         has_body=reading.has_body,
-        guard=required(_guard(attributes), contract.GUARD),
-        sequence=required(fields.count(attributes, contract.SEQUENCE), contract.SEQUENCE),
+        guard=_required(reading, _guard(attributes), contract.GUARD),
+        sequence=_required(reading, fields.count(attributes, contract.SEQUENCE), contract.SEQUENCE),
         ordinal=fields.count(attributes, contract.ORDINAL),
         route=_route(reading),
-        mode=required(word(attributes, contract.MODE, contract.MODES), contract.MODE),
+        mode=_required(reading, word(attributes, contract.MODE, contract.MODES), contract.MODE),
         phase_from=word(attributes, contract.PHASE_FROM, contract.PHASES),
         phase_to=word(attributes, contract.PHASE_TO, contract.PHASES),
-        decision=required(
-            word(attributes, contract.DECISION, contract.DECISIONS), contract.DECISION
+        decision=_required(
+            reading, word(attributes, contract.DECISION, contract.DECISIONS), contract.DECISION
         ),
         reset_reason=word(attributes, contract.RESET_REASON, contract.RESET_REASONS),
         failure_bucket=word(attributes, contract.FAILURE_BUCKET, contract.FAILURE_BUCKETS),
@@ -166,7 +173,7 @@ def _loop(reading: Reading) -> LoopDetected:
         deny_listed=reading.deny_listed,
         has_body=reading.has_body,
         guard=_guard(attributes),
-        loop_type=fields.required(loop_type, contract.LOOP_TYPE),
+        loop_type=_required(reading, loop_type, contract.LOOP_TYPE),
     )
 
 
@@ -182,7 +189,7 @@ def _evaluation(reading: Reading) -> FlagEvaluation | None:
         origin=reading.origin,
         time_ns=reading.time_ns,
         guard=guard,
-        mode=fields.required(mode, contract.FLAG_VARIANT),
+        mode=_required(reading, mode, contract.FLAG_VARIANT),
     )
 
 

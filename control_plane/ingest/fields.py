@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from control_plane.ingest.contract import (
@@ -14,6 +14,7 @@ from control_plane.ingest.contract import (
 )
 from control_plane.ingest.otlp import Attributes, Value
 from control_plane.ingest.rejections import Refusal, RejectReason
+from reducer.rollout.invariants import LONGEST_STRING_BYTES
 
 T = TypeVar("T")
 _QUOTED = 40
@@ -25,9 +26,12 @@ def _bad(key: str, value: Value, wanted: str) -> Refusal:
     return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {shown}, not {wanted}")
 
 
-def required(value: T | None, key: str) -> T:
-    """Return the value, or refuse the item because the attribute is missing."""
+def required(value: T | None, key: str, overlong: Collection[str] = ()) -> T:
+    """Return the value, or refuse the item because the attribute is missing or was `overlong`."""
     if value is None:
+        if key in overlong:
+            fault = f"{key} is a string of over {LONGEST_STRING_BYTES} bytes"
+            raise Refusal(RejectReason.BAD_ATTRIBUTE, fault)
         raise Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is missing")
     return value
 

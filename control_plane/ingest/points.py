@@ -129,9 +129,9 @@ def _interval(point: NumberPoint | HistogramPoint, arrival: Arrival) -> tuple[in
 def _guard_and_mode(sifted: Sifted, arrival: Arrival) -> tuple[str | None, Mode]:
     guard = fields.name(sifted.known, contract.GUARD, contract.GUARD_NAME)
     if not arrival.is_early:
-        fields.required(guard, contract.GUARD)
+        fields.required(guard, contract.GUARD, sifted.deny_listed)
     mode = fields.word(sifted.known, contract.MODE, contract.MODES)
-    return guard, fields.required(mode, contract.MODE)
+    return guard, fields.required(mode, contract.MODE, sifted.deny_listed)
 
 
 def _labels(

@@ -163,6 +163,18 @@ def test_what_is_good_in_a_body_is_taken_in_beside_what_is_refused(context, host
     assert [row.started for row in rows(context)] == [1]
 
 
+def test_an_end_that_no_host_may_send_costs_no_other_record(context, host, owner_id):
+    prompts = [Prompt(f"p-{number}", [owner_id], AT) for number in range(25)]
+    good = [event for prompt in prompts for event in prompt.events()]
+    lost = Prompt("p-lost", [owner_id], AT, outcome="lost").end()
+    rejected, message = partial_of(host.send(logs([*good[:30], lost, *good[30:]])))
+    assert rejected == 1
+    assert message.startswith("bad_attribute: ")
+    assert "agent.guard.prompt.outcome is 'lost'" in message
+    (row,) = rows(context)
+    assert (row.started, row.completed, row.lost) == (25, 25, 0)
+
+
 @pytest.mark.parametrize(
     ("at", "word"),
     [

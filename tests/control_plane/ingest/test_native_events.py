@@ -240,6 +240,29 @@ def test_a_bad_attribute_is_rejected_by_field_value_and_remedy(key, value, told)
 
 
 @pytest.mark.parametrize(
+    "key", sorted(key for key, value in TRANSITION.items() if isinstance(value, str))
+)
+@pytest.mark.parametrize("value", ["x" * 129, "é" * 65], ids=["in characters", "in bytes"])
+def test_what_is_too_long_is_not_told_as_missing(key, value):
+    found = rejected({**TRANSITION, key: value})
+    assert found.reason is RejectReason.BAD_ATTRIBUTE
+    assert found.detail.startswith(f"{key} is a string of over 128 bytes; ")
+
+
+def test_an_end_too_long_to_name_its_outcome_is_told_so():
+    end = {**END, "agent.guard.prompt.outcome": "x" * 129}
+    found = rejected(end, event="agent.guard.prompt.end")
+    assert "outcome is a string of over 128 bytes" in found.detail
+
+
+def test_no_host_may_say_that_a_prompt_is_lost():
+    end = {**END, "agent.guard.prompt.outcome": "lost"}
+    found = rejected(end, event="agent.guard.prompt.end")
+    assert found.reason is RejectReason.BAD_ATTRIBUTE
+    assert found.detail.startswith("agent.guard.prompt.outcome is 'lost', not one of completed, ")
+
+
+@pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), -1.0, -0.001, 86_401.0, True, "1.5", ()]
 )
 def test_an_impossible_duration_is_rejected(value):

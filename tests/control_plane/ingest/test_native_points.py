@@ -94,6 +94,7 @@ def test_a_point_that_is_no_delta_of_a_counter_is_rejected(how, reason):
         pytest.param({"agent.guard.name": None}, "agent.guard.name is missing", id="no guard"),
         pytest.param({"agent.guard.mode": "loud"}, "not one of off, shadow", id="unknown mode"),
         pytest.param({"agent.guard.decision": "stop"}, "not one of reset", id="unknown word"),
+        pytest.param({"agent.guard.mode": "x" * 129}, "over 128 bytes", id="a mode too long"),
     ],
 )
 def test_a_point_with_a_bad_label_is_rejected(attributes, told):
