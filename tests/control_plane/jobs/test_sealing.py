@@ -144,3 +144,32 @@ def test_a_control_plane_that_slept_for_days_seals_them_all_in_order(life):
     days = seal(life, day_start(FIRST) + timedelta(days=5))
     assert days == tuple(date(2026, 11, 1) + timedelta(days=at) for at in range(5))
     assert {reason(life, day) for day in days[1:]} == {"no heartbeat shows that intake was up"}
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        pytest.param(timedelta(days=1), id="a day ahead"),
+        pytest.param(timedelta(days=3), id="three days ahead"),
+        pytest.param(timedelta(days=-2), id="two days back"),
+    ],
+)
+def test_moving_the_clock_adds_no_complete_day(life, moved):
+    life.live(2)
+    before = complete_days(wave_days(life.context, ENVIRONMENT, life.wave))
+    assert len(before) == 2
+    now = life.calendar.now
+    seal(life, now + moved)
+    assert set(complete_days(wave_days(life.context, ENVIRONMENT, life.wave))) <= set(before)
+    seal(life, now)
+    assert complete_days(wave_days(life.context, ENVIRONMENT, life.wave)) == before
+
+
+def test_a_day_that_was_sealed_ahead_of_its_time_never_becomes_complete(life):
+    life.live(1)
+    now = life.calendar.now
+    seal(life, now + timedelta(days=1))
+    life.calendar.now = now
+    life.live(1)
+    assert "intake was down" in (reason(life, NEXT) or "")
+    assert complete_days(wave_days(life.context, ENVIRONMENT, life.wave)) == (FIRST,)
