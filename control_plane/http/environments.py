@@ -38,12 +38,17 @@ class LatchAnswer(Answer):
 
 
 class TelemetryAnswer(Answer):
-    """Whether records arrive. Counts are since the environment was created."""
+    """Whether records arrive. Counts are since the environment was created.
+
+    Violations without a valid assignment id, and those of untrusted producers, change nothing.
+    """
 
     state: TelemetryState
     last_record_age_seconds: float | None
     accepted: int
     refused: int
+    unvouched_violations: int
+    untrusted_violations: int
 
 
 class EnvironmentAnswer(Answer):
@@ -125,6 +130,8 @@ def environment_answer(environment: Environment) -> EnvironmentAnswer:
             last_record_age_seconds=telemetry.last_record_age_seconds,
             accepted=telemetry.accepted,
             refused=telemetry.refused,
+            unvouched_violations=telemetry.unvouched_violations,
+            untrusted_violations=telemetry.untrusted_violations,
         ),
         conditions=answers.conditions((conditions.latched(environment),)),
         links={

@@ -1,13 +1,15 @@
 """From accepted records to evidence: ids verified, cells found, violations named."""
 
 import math
-from dataclasses import dataclass
-from datetime import date, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from control_plane.clock import NANOSECONDS, from_ns
+from control_plane.clock import NANOSECONDS
 from control_plane.commands.rollback import FoundViolation
+from control_plane.ingest.event_time import DAY_NS, utc_day, utc_hour
 from control_plane.ingest.identity import digest63, event_identity
 from control_plane.ingest.records import (
     CounterPoint,
@@ -23,12 +25,11 @@ from control_plane.ingest.records import (
     Transition,
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
+from control_plane.ingest.violations import broken_by, shown_by, vouched
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import Sighting
-from reducer.catalogue import CATALOGUE
+from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION, Sighting
 from reducer.rollout.assignment import Assignment, Forged, verify
-from reducer.rollout.invariants import TransitionFacts, immediate_violations
 from reducer.rollout.pseudonym import pack
 from reducer.vocabulary import Decision, Invariant, ResetReason
 
@@ -37,10 +38,14 @@ BUCKETS_PER_DOUBLING = 128
 SHORTEST_SECONDS = 0.001
 SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
-VIOLATIONS = "agent.guard.violations"
+# What a body repeats is worked out once: its owners' ids, their prompts, and who was seen.
+REMEMBERED = 4096
 
 PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
 VouchedRecord: TypeAlias = PromptRecord | LoopDetected
+CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent
+
+E = TypeVar("E", bound=CountedEvent)
 
 _NAMES: dict[type[LogRecord], str] = {
     PromptStart: "agent.guard.prompt.start",
@@ -50,32 +55,36 @@ _NAMES: dict[type[LogRecord], str] = {
     LoopDetected: "agent.guard.loop_detected",
     FlagEvaluation: "feature_flag.evaluation",
 }
+_BOUNDS = (PromptStart, PromptEnd)
 _STOPS = frozenset({Decision.STOPPED, Decision.SUSPENDED})
 _WOULD_STOP = frozenset({Decision.WOULD_STOP, Decision.WOULD_SUSPEND})
 
 
-@dataclass(frozen=True, slots=True)
-class Vouched:
-    """A record whose assignment ids are ours: one assignment for each guard it is about."""
+class Backing(NamedTuple):
+    """A verified assignment id: what it says, and the cell of what it vouches for."""
 
-    assignments: tuple[Assignment, ...]
-
-    @property
-    def pseudonym(self) -> str:
-        """The owner of all of them."""
-        return self.assignments[0].pseudonym
+    assigned: Assignment
+    cell: Cell
 
 
-@dataclass(frozen=True, slots=True)
-class Booked:
+class Booked(NamedTuple):
     """What one record adds: events, the owner's sighting, and the invariants it violates.
 
-    A record about several guards adds one event for each, with an identity of its own.
+    A record about several guards adds one event for each, with an identity of its own. Violations
+    that nothing vouches for are only counted, by the events themselves.
     """
 
-    events: tuple[events.Event, ...]
+    events: tuple[CountedEvent, ...]
     sighting: Sighting | None = None
     violations: tuple[FoundViolation, ...] = ()
+
+    def of_untrusted(self) -> "Booked":
+        """Return what the record of an untrusted producer adds: its violations are counted too."""
+        if not self.violations:
+            return self
+        first, *rest = self.events
+        broken = [each.invariant for each in self.violations]
+        return Booked((_counting(first, UNTRUSTED_VIOLATION, broken), *rest), self.sighting)
 
 
 class Bookkeeper:
@@ -83,8 +92,11 @@ class Bookkeeper:
 
     def __init__(self, environment: str, tag_key: bytes, producer: str) -> None:
         self._environment = environment
+        self._tag_key = tag_key
         self._producer = producer
-        self._verify = lru_cache(maxsize=4096)(lambda text: verify(tag_key, environment, text))
+        self._backings = lru_cache(REMEMBERED)(self._verified_all)
+        self._prompt = lru_cache(REMEMBERED)(_prompt)
+        self._sighting = lru_cache(REMEMBERED)(self._sighted)
 
     def book(self, record: LogRecord | MetricRecord) -> Booked:
         """Return what the record adds.
@@ -103,60 +115,82 @@ class Bookkeeper:
                 return self._book_event(record)
 
     def _book_event(self, record: PromptRecord) -> Booked:
-        vouched = self._vouch(record)
-        guard = record.guard if isinstance(record, Transition) else None
-        if vouched is None:
-            return Booked((self._volume(record, guard=guard or UNNAMED_GUARD),))
-        booked = tuple(self._prompt_event(record, each) for each in vouched.assignments)
-        sighting = self._sighting(record, vouched.pseudonym)
-        return Booked(booked, sighting, self._violations(record, vouched.assignments[0]))
+        backing = self._vouch(record)
+        if not backing:
+            guard = record.guard if isinstance(record, Transition) else UNNAMED_GUARD
+            return Booked((self._unvouched(record, guard=guard),))
+        assigned = backing[0].assigned
+        booked = tuple([self._prompt_event(record, each) for each in backing])
+        sighting = self._sighting(
+            assigned.pseudonym,
+            record.origin.service_version,
+            record.time_ns // DAY_NS,
+            is_of_prompt=isinstance(record, _BOUNDS),
+        )
+        broken = broken_by(record, assigned)
+        if not broken:
+            return Booked(booked, sighting)
+        found = vouched(broken, assigned, identity=booked[0].seen.digest)
+        return Booked(booked, sighting, found)
 
     def _book_loop(self, record: LoopDetected) -> Booked:
         """A loop is volume; its id is only looked at for what a violation needs."""
-        vouched = self._vouch(record)
-        volume = self._volume(record, guard=record.guard or UNNAMED_GUARD)
-        found = () if vouched is None else self._violations(record, vouched.assignments[0])
-        return Booked((volume,), None, found)
-
-    def _prompt_event(self, record: PromptRecord, assigned: Assignment) -> events.PromptEvent:
-        cell = Cell(
-            assigned.guard,
-            record.origin.service_version,
-            assigned.wave,
-            assigned.cohort,
-            assigned.mode,
+        backing = self._vouch(record)
+        guard = record.guard or UNNAMED_GUARD
+        if not backing:
+            return Booked((self._unvouched(record, guard=guard),))
+        assigned = backing[0].assigned
+        found = vouched(
+            broken_by(record, assigned), assigned, identity=self._identity(record, assigned)
         )
+        return Booked((self._volume(record, guard=guard),), None, found)
+
+    def _prompt_event(self, record: PromptRecord, backing: Backing) -> events.PromptEvent:
+        assigned, cell = backing
+        began_ns = _began_ns(record)
         return events.PromptEvent(
             seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
             prompt=self._prompt(assigned.pseudonym, record.prompt_id),
-            day=_booked_day(record),
+            day=utc_day(began_ns),
             cells=(cell,),
             is_conforming=_is_conforming(record),
-            news=_news(record),
+            news=_news(record, began_ns),
         )
 
-    def _vouch(self, record: VouchedRecord) -> Vouched | None:
-        """Return the assignments behind a record; None when nothing vouches for it."""
-        found: list[Assignment] = []
-        for text in record.assignment_ids:
-            verified = self._verify(text)
-            if isinstance(verified, Forged):
+    def _verified(self, text: str, version: str) -> Backing | Forged:
+        found = verify(self._tag_key, self._environment, text)
+        if isinstance(found, Forged):
+            return found
+        return Backing(found, Cell(found.guard, version, found.wave, found.cohort, found.mode))
+
+    def _vouch(self, record: VouchedRecord) -> tuple[Backing, ...]:
+        """Return what is behind a record, one for each guard it is about; () when nothing is."""
+        about = record.guard if isinstance(record, Transition) else None
+        return self._backings(record.assignment_ids, record.origin.service_version, about)
+
+    def _verified_all(
+        self, ids: tuple[str, ...], version: str, about: str | None
+    ) -> tuple[Backing, ...]:
+        found: dict[str, Backing] = {}
+        owners: set[str] = set()
+        for text in ids:
+            backing = self._verified(text, version)
+            if isinstance(backing, Forged):
                 raise Refusal(
                     RejectReason.FORGED_ASSIGNMENT,
                     f"agent.guard.assignment.id is not one this environment issued: "
-                    f"{verified.reason}",
+                    f"{backing.reason}",
                 )
-            found.append(verified)
-        if isinstance(record, Transition):
-            found = [each for each in found if each.guard == record.guard]
-        if not found:
-            return None
-        if len({each.pseudonym for each in found}) > 1:
+            guard = backing.assigned.guard
+            if about in (None, guard):
+                found[guard] = backing
+                owners.add(backing.assigned.pseudonym)
+        if len(owners) > 1:
             raise Refusal(
                 RejectReason.BAD_ATTRIBUTE,
                 "agent.guard.assignment.id names several owners; a prompt has one",
             )
-        return Vouched(tuple({each.guard: each for each in found}.values()))
+        return tuple(found.values())
 
     def _identity(self, record: VouchedRecord, assigned: Assignment) -> int:
         match record:
@@ -177,43 +211,23 @@ class Bookkeeper:
             part=part,
         )
 
-    def _prompt(self, pseudonym: str, prompt_id: str) -> events.PromptKey:
-        digest = digest63("prompt", pseudonym, prompt_id)
-        return events.PromptKey(pseudonym, f"{digest & (2**64 - 1):016x}", pack(pseudonym)[0])
-
-    def _sighting(self, record: PromptRecord, pseudonym: str) -> Sighting:
-        day = from_ns(record.time_ns).date()
+    def _sighted(
+        self, pseudonym: str, version: str, day_number: int, *, is_of_prompt: bool
+    ) -> Sighting:
+        day = utc_day(day_number * DAY_NS)
         return Sighting(
             pseudonym=pseudonym,
-            version=record.origin.service_version,
+            version=version,
             producer=self._producer,
             day=day,
             oldest_kept=day - SIGHTINGS_KEPT,
-            is_of_prompt=isinstance(record, PromptStart | PromptEnd),
+            is_of_prompt=is_of_prompt,
         )
 
-    def _violations(
-        self, record: VouchedRecord, assigned: Assignment
-    ) -> tuple[FoundViolation, ...]:
-        digest = self._identity(record, assigned)
-        if isinstance(record, Transition):
-            found = immediate_violations(
-                _facts(record, assigned), declares=_declared(assigned.guard)
-            )
-        elif record.has_body or record.deny_listed:
-            found = (Invariant.SENSITIVE_FIELD,)
-        else:
-            found = ()
-        return tuple(
-            FoundViolation(
-                identity=f"{digest}:{invariant}",
-                invariant=invariant,
-                guard=assigned.guard,
-                mode=assigned.mode,
-                generation=assigned.generation,
-            )
-            for invariant in found
-        )
+    def _unvouched(self, record: VouchedRecord, *, guard: str) -> events.VolumeEvent:
+        """Return a record that no id vouches for: volume, and its violations as counts."""
+        volume = self._volume(record, guard=guard)
+        return _counting(volume, UNVOUCHED_VIOLATION, broken_by(record, None))
 
     def _volume(self, record: LogRecord, *, guard: str) -> events.VolumeEvent:
         name = _name(record)
@@ -228,7 +242,7 @@ class Bookkeeper:
         mode = record.mode if isinstance(record, Transition | FlagEvaluation) else None
         return events.VolumeEvent(
             seen=events.Seen(digest, record.time_ns // NANOSECONDS),
-            day=from_ns(record.time_ns).date(),
+            day=utc_day(record.time_ns),
             cell=Cell(guard, record.origin.service_version, mode=mode),
             counter=counter,
             is_conforming=_is_conforming(record) if isinstance(record, PromptRecord) else None,
@@ -240,33 +254,26 @@ class Bookkeeper:
         event = events.VolumeEvent(
             seen=events.Seen(point.identity, point.time_ns // NANOSECONDS),
             # A point tells of the interval before its time: midnight belongs to the day before.
-            day=from_ns(point.time_ns - 1).date(),
+            day=utc_day(point.time_ns - 1),
             cell=Cell(point.guard or UNNAMED_GUARD, point.origin.service_version, mode=point.mode),
             counter=f"{point.metric}{{{shown}}}" if shown else point.metric,
             by=point.value if isinstance(point, CounterPoint) else point.count,
         )
-        return Booked((event,), None, self._point_violations(point))
+        broken = shown_by(point)
+        if not broken:
+            return Booked((event,))
+        assigned = self._behind(point)
+        if assigned is None:
+            return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
+        return Booked((event,), None, vouched(broken, assigned, identity=point.identity))
 
-    def _point_violations(self, point: CounterPoint | DurationPoint) -> tuple[FoundViolation, ...]:
+    def _behind(self, point: CounterPoint | DurationPoint) -> Assignment | None:
         """A point is vouched for by the assignment ids of its Resource alone."""
-        found = _shown_by(point)
-        if not found:
-            return ()
-        verified = (self._verify(text) for text in point.origin.assignment_ids)
-        vouched = [each for each in verified if isinstance(each, Assignment)]
+        version = point.origin.service_version
+        backings = (self._verified(text, version) for text in point.origin.assignment_ids)
+        found = [each.assigned for each in backings if isinstance(each, Backing)]
         # The guard that the point is about, where the process has an id for it.
-        vouched.sort(key=lambda each: each.guard != point.guard)
-        return tuple(
-            FoundViolation(
-                identity=f"{point.identity}:{invariant}",
-                invariant=invariant,
-                guard=assigned.guard,
-                mode=assigned.mode,
-                generation=assigned.generation,
-            )
-            for assigned in vouched[:1]
-            for invariant in found
-        )
+        return min(found, key=lambda each: each.guard != point.guard, default=None)
 
 
 def duration_bucket(seconds: float | None) -> int | None:
@@ -284,21 +291,32 @@ def _name(record: LogRecord) -> str:
     return _NAMES[type(record)]
 
 
-def _booked_ns(record: PromptRecord) -> int:
+def _counting(event: E, counter: str, broken: Sequence[Invariant]) -> E:
+    """Return the event with what the invariants count as when it is new."""
+    return replace(event, health=tuple(f"{counter}:{each}" for each in broken)) if broken else event
+
+
+def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
+    digest = digest63("prompt", pseudonym, prompt_id)
+    return events.PromptKey(pseudonym, f"{digest & (2**64 - 1):016x}", _owner_bucket(pseudonym))
+
+
+@lru_cache(REMEMBERED)
+def _owner_bucket(pseudonym: str) -> int:
+    return pack(pseudonym)[0]
+
+
+def _began_ns(record: PromptRecord) -> int:
     """Return when the prompt began, as far as this record tells."""
     if isinstance(record, PromptEnd):
         return record.time_ns - int((record.duration_seconds or 0) * NANOSECONDS)
     return record.time_ns
 
 
-def _booked_day(record: PromptRecord) -> date:
-    return from_ns(_booked_ns(record)).date()
-
-
-def _news(record: PromptRecord) -> events.PromptNews:
+def _news(record: PromptRecord, began_ns: int) -> events.PromptNews:
     match record:
         case PromptStart():
-            return events.Started(from_ns(record.time_ns).hour)
+            return events.Started(utc_hour(began_ns))
         case PromptEnd():
             return events.Ended(
                 outcome=record.outcome,
@@ -308,7 +326,7 @@ def _news(record: PromptRecord) -> events.PromptNews:
                 duration_bucket=duration_bucket(record.duration_seconds),
                 transitions=record.transitions,
                 calls_after_would_stop=record.calls_after_would_stop or 0,
-                hour=from_ns(_booked_ns(record)).hour,
+                hour=utc_hour(began_ns),
             )
         case Transition():
             return events.Transitioned(
@@ -335,34 +353,6 @@ def _is_conforming(record: PromptRecord) -> bool:
                 record.input_tokens,
                 record.output_tokens,
             )
-            return all(value is not None for value in reported)
+            return None not in reported
         case _:
             return True
-
-
-def _shown_by(point: CounterPoint | DurationPoint) -> tuple[Invariant, ...]:
-    """Return the invariants that a point violates itself, and those that it reports by count."""
-    shown = (Invariant.SENSITIVE_FIELD,) if point.deny_listed else ()
-    if not isinstance(point, CounterPoint) or point.metric != VIOLATIONS or point.value == 0:
-        return shown
-    reported = (Invariant(word) for key, word in point.labels if key == "invariant")
-    return tuple(dict.fromkeys((*shown, *reported)))
-
-
-def _facts(record: Transition, assigned: Assignment) -> TransitionFacts:
-    return TransitionFacts(
-        decision=record.decision,
-        mode=record.mode,
-        assigned_mode=assigned.mode,
-        reset_reason=record.reset_reason,
-        terminal_status=record.terminal_status,
-        execution_status=record.execution_status,
-        batch_complete=record.batch_complete,
-        deny_listed=record.deny_listed,
-        has_body=record.has_body,
-    )
-
-
-def _declared(guard: str) -> frozenset[Invariant]:
-    entry = CATALOGUE.get(guard)
-    return frozenset() if entry is None else entry.declares

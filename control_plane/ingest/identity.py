@@ -1,10 +1,14 @@
 """Which item is the same item again: 63-bit digests that a retry or a re-batch cannot change."""
 
+from functools import lru_cache
 from hashlib import blake2b
 
 from control_plane.ingest.otlp import Attributes, KeyValues, Value
 from control_plane.ingest.records import Origin
 from reducer.rollout.fields import length_prefixed
+
+# An owner's events come many at a time, and share all of their identities but the end.
+_joined = lru_cache(maxsize=4096)(length_prefixed)
 
 
 def digest63(*fields: str) -> int:
@@ -12,8 +16,11 @@ def digest63(*fields: str) -> int:
 
     Two's complement, so that a store's integer sets hold it in 8 bytes; from -2**62 to 2**62 - 1.
     """
-    digest = blake2b(length_prefixed(*fields), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True) >> 1
+    return _digest63(length_prefixed(*fields))
+
+
+def _digest63(joined: bytes) -> int:
+    return int.from_bytes(blake2b(joined, digest_size=8).digest(), "big", signed=True) >> 1
 
 
 def event_identity(
@@ -30,7 +37,8 @@ def event_identity(
     `part` is the sequence of a transition and the kind of a disruption; starts and ends have
     none. The guard is part of it: one prompt under two guards counts once for each.
     """
-    return digest63("event", environment, guard, pseudonym, event_name, prompt_id, part)
+    owner = _joined("event", environment, guard, pseudonym)
+    return _digest63(owner + length_prefixed(event_name, prompt_id, part))
 
 
 def point_identity(

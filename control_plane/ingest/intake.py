@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from control_plane.access import Identity
 from control_plane.clock import NANOSECONDS
-from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.commands.rollback import latch
 from control_plane.context import Context
 from control_plane.errors import NotFound
 from control_plane.ingest.evidence import Booked, Bookkeeper
@@ -79,7 +79,7 @@ class Intake:
             # repeat the request, and the violation is found again.
             latch(self._context, environment, violations)
         elif violations:
-            _count_untrusted(health, violations)
+            booked = [each.of_untrusted() for each in booked]
         self._write(environment, booked, rejected, health=health, body_digest=body_digest)
         return Receipt(len(booked), rejected)
 
@@ -164,9 +164,3 @@ def _health(
     if decoded.dropped_attributes:
         health["dropped_attributes"] += decoded.dropped_attributes
     return health
-
-
-def _count_untrusted(health: Counter[str], violations: list[FoundViolation]) -> None:
-    """An untrusted producer's violations are shown and change nothing."""
-    for violation in violations:
-        health[f"untrusted_violation:{violation.invariant}"] += 1

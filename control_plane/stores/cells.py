@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reducer.vocabulary import Cohort, Mode
 
@@ -22,8 +23,7 @@ class Cell:
     @property
     def name(self) -> str:
         """The cell as the store's key for interning: a JSON array."""
-        fields = [self.guard, self.version, self.wave, self.cohort, self.mode]
-        return json.dumps(fields, separators=(",", ":"))
+        return _name(self.guard, self.version, self.wave, self.cohort, self.mode)
 
     @property
     def treatment(self) -> str:
@@ -45,3 +45,9 @@ class Cell:
             None if cohort is None else Cohort(cohort),
             None if mode is None else Mode(mode),
         )
+
+
+# Every event names its cell, and an environment has few.
+@lru_cache(maxsize=4096)
+def _name(*fields: str | int | None) -> str:
+    return json.dumps(fields, separators=(",", ":"))

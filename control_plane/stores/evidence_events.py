@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.packing import pack
@@ -20,13 +21,16 @@ OUTCOME_PLACES: Mapping[Outcome, int] = {
     Outcome.LIMIT: 6,
 }
 
+# Counters of intake, each followed by `:` and an invariant. What they count changes nothing else.
+UNTRUSTED_VIOLATION = "untrusted_violation"
+UNVOUCHED_VIOLATION = "unvouched_violation"
+
 # Seen identities are kept in one set for each minute of event time. Up to 4,096 in a set take 8
 # bytes each, more of them several times that (docs/store.md).
 SEEN_BUCKET_S = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """What makes an event the same event: a 63-bit digest, and its time in seconds since 1970."""
 
     digest: int
@@ -137,6 +141,8 @@ class PromptEvent:
     health: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.cells) == 1:
+            return
         guards = {cell.guard for cell in self.cells}
         if not guards or len(guards) < len(self.cells):
             raise ValueError(f"cells={self.cells}; name each guard of the event once")
@@ -228,8 +234,7 @@ def _news(news: PromptNews) -> tuple[str, list[int]]:
             return "d", []
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """An accepted record showed this owner with this version through this producer, on this day."""
 
     pseudonym: str

@@ -76,3 +76,25 @@ def test_an_evaluation_that_was_asked_for_is_followed(
     render: Render, asked: int, said: str
 ) -> None:
     assert said in words(guard_of(render, asked=asked))
+
+
+@pytest.mark.parametrize(
+    ("unvouched", "untrusted", "said"),
+    [
+        pytest.param(2, 1, "3 violations were reported without a valid assignment id", id="some"),
+        pytest.param(0, 1, "1 violation was reported without a valid assignment id", id="one"),
+        pytest.param(0, 0, None, id="none"),
+    ],
+)
+def test_violations_that_change_nothing_are_counted_on_the_page(
+    render: Render, unvouched: int, untrusted: int, said: str | None
+) -> None:
+    health = replace(samples.HEALTH, unvouched_violations=unvouched, untrusted_violations=untrusted)
+    card = replace(samples.CARD, telemetry=health)
+
+    page = words(guard_of(render, page=replace(samples.GUARD_PAGE, card=card)))
+
+    if said is None:
+        assert "untrusted" not in page
+    else:
+        assert f"{said} or by untrusted producers" in page

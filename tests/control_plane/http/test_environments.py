@@ -1,6 +1,7 @@
 import pytest
 
 from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.stores.evidence_events import EvidenceBatch
 from reducer.vocabulary import Invariant, Mode
 from tests.control_plane.http.conftest import PLACE, REASON, assert_problem
 
@@ -80,3 +81,11 @@ def test_a_stale_if_match_is_told_the_present_etag(admin, rollout):
     response = admin.put(PLACE, {"reason": REASON}, If_Match='"0123456789"')
     document = assert_problem(response, 412, "precondition-failed")
     assert document["current_etag"] == admin.get(PLACE).headers["ETag"]
+
+
+def test_violations_that_change_nothing_are_told_with_the_telemetry(context, admin, rollout):
+    counts = {"untrusted_violation:mode_mismatch": 2, "unvouched_violation:sensitive_field": 3}
+    batch = EvidenceBatch((), health=counts, last_record_second=1)
+    context.evidence.write("internal", batch)
+    telemetry = admin.get(PLACE).get_json()["telemetry"]
+    assert (telemetry["untrusted_violations"], telemetry["unvouched_violations"]) == (2, 3)

@@ -1,6 +1,7 @@
 """Violated invariants on their way in: latched before the answer, once, and only if vouched for."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -95,6 +96,7 @@ def test_a_trusted_violation_latches_the_environment_before_the_answer(context, 
     answer = host.send(logs([breaking(context, invariant)]))
     assert partial_of(answer) == (0, "")
     held = environment(context)
+    assert idle_violations(context) == {}
     assert held.latch is not None
     assert str(invariant) in held.latch.reason
     assert [each.invariant for each in context.incidents.violations(ENVIRONMENT)] == [invariant]
@@ -174,10 +176,61 @@ def test_many_violations_of_one_body_are_one_rollback(context, host):
 @EACH
 def test_an_untrusted_violation_is_counted_and_changes_nothing(context, invariant):
     before = environment(context), rollout(context)
-    Host(context, is_trusted=False).send(logs([breaking(context, invariant)]))
+    stranger = Host(context, is_trusted=False)
+    for _ in range(3):
+        assert partial_of(stranger.send(logs([breaking(context, invariant)]))) == (0, "")
     assert (environment(context), rollout(context)) == before
     assert context.incidents.violations(ENVIRONMENT) == ()
-    assert context.evidence.health(ENVIRONMENT)[f"untrusted_violation:{invariant}"] == 1
+    assert idle_violations(context) == {f"untrusted_violation:{invariant}": 1}
+
+
+@pytest.mark.parametrize("is_trusted", [True, False], ids=["trusted", "untrusted"])
+@pytest.mark.parametrize(
+    "invariant", [pytest.param(each, id=each) for each in BROKEN if each != "mode_mismatch"]
+)
+def test_a_violation_without_an_id_is_counted_once(context, invariant, is_trusted):
+    host = Host(context, is_trusted=is_trusted)
+    decision, changed = BROKEN[invariant]
+    event = Prompt("p-1", [], AT).transition(1, decision, **changed)
+    for _ in range(3):
+        assert partial_of(host.send(logs([event]))) == (0, "")
+    assert idle_violations(context) == {f"unvouched_violation:{invariant}": 1}
+
+
+def test_a_mode_that_no_id_assigned_is_no_mismatch(context, host):
+    host.send(logs([Prompt("p-1", [], AT).transition(1, "tracked", mode="enforce")]))
+    assert idle_violations(context) == {}
+
+
+def test_bodies_without_an_id_are_counted_on_every_kind_of_event(context, host):
+    prompt = Prompt("p-1", [], AT)
+    attributes = {"agent.guard.prompt.id": "p-1", "agent.guard.loop.type": "identical_tool_call"}
+    plain = [
+        *(prompt.start(), prompt.end(), prompt.disruption()),
+        Event("agent.guard.loop_detected", AT, attributes),
+    ]
+    told = [replace(event, body="the whole prompt") for event in plain]
+    for _ in range(2):
+        assert partial_of(host.send(logs(told))) == (0, "")
+    assert idle_violations(context) == {"unvouched_violation:sensitive_field": 4}
+    assert environment(context).latch is None
+
+
+def test_an_untrusted_prompt_of_two_guards_is_one_violation(context):
+    pseudonym = pseudonym_in(context, "owner-1")
+    ids = [
+        issued(context, Assignment(guard, pseudonym, 1, Cohort.EVERYONE, Mode.SHADOW, 1))
+        for guard in (GUARD, "identical_call")
+    ]
+    start = replace(Prompt("p-1", ids, AT).start(), body="the whole prompt")
+    Host(context, is_trusted=False).send(logs([start]))
+    assert idle_violations(context) == {"untrusted_violation:sensitive_field": 1}
+
+
+def idle_violations(context) -> dict[str, int]:
+    """Return what intake counted of violations that change nothing."""
+    counted = context.evidence.health(ENVIRONMENT)
+    return {name: count for name, count in counted.items() if "_violation:" in name}
 
 
 @EACH
@@ -273,7 +326,9 @@ def test_a_violation_that_a_host_reports_by_count_latches_once(context, host):
 
 
 def test_a_count_of_violations_that_nothing_vouches_for_changes_nothing(context, host):
-    host.send(reported("a1.forged"))
+    for _ in range(2):
+        host.send(reported("a1.forged"))
+    assert idle_violations(context) == {"unvouched_violation:existing_guard_changed": 1}
     assert context.incidents.violations(ENVIRONMENT) == ()
     assert environment(context).latch is None
 

@@ -8,6 +8,7 @@ import pytest
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
 from control_plane.commands.rollback import FoundViolation, latch, roll_back
 from control_plane.errors import NotFound
+from control_plane.ingest.contract import ASSIGNMENT_ID
 from control_plane.queries.cards import card, telemetry
 from control_plane.queries.gates import gate_page
 from control_plane.queries.overview import guard_page, overview
@@ -219,5 +220,10 @@ def test_the_rollback_page_shows_the_last_one_and_the_latch(life):
 def test_violations_of_an_untrusted_host_are_no_violations_of_the_rollout(life):
     (prompt, *_) = life.prompts(life.today - timedelta(days=1))
     stranger = Host(life.context, is_trusted=False)
-    stranger.send(logs([prompt.transition(1, "tracked", terminal__status="cancelled")]))
-    assert guard_page(life.context, ENVIRONMENT, GUARD).violations == ()
+    broken = prompt.transition(1, "tracked", terminal__status="cancelled")
+    stranger.send(logs([broken]))
+    life.host.send(logs([replace(broken, attributes={**broken.attributes, ASSIGNMENT_ID: ""})]))
+    page = guard_page(life.context, ENVIRONMENT, GUARD)
+    assert page.violations == ()
+    health = page.card.telemetry
+    assert (health.untrusted_violations, health.unvouched_violations) == (1, 1)
