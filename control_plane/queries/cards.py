@@ -1,5 +1,7 @@
 """A rollout at a glance: what the overview and every other page begin with."""
 
+from collections.abc import Mapping
+
 from control_plane import __version__
 from control_plane.commands.changes import bound_by_policy
 from control_plane.commands.promotions import PromotionRequest, check_evaluation
@@ -19,6 +21,7 @@ from control_plane.queries.pages import (
 )
 from control_plane.queries.treated import nobody_treated
 from control_plane.state import Environment, Evaluation, EvaluationStatus
+from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION
 from reducer.rollout.phases import COHORT_MODES, TREATED, gate_for
 from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Mode, Verdict
@@ -121,7 +124,19 @@ def telemetry(context: Context, environment: str) -> TelemetryHealth:
     # A demo's clock runs through a quarter of an hour between two exports.
     is_silent = age > SILENT_AFTER_S * max(1.0, context.clock.speed / 100)
     state = TelemetryState.SILENT if is_silent else TelemetryState.FLOWING
-    return TelemetryHealth(state, age, counted.get("accepted", 0), refused)
+    return TelemetryHealth(
+        state,
+        age,
+        accepted=counted.get("accepted", 0),
+        refused=refused,
+        unvouched_violations=_counted(counted, UNVOUCHED_VIOLATION),
+        untrusted_violations=_counted(counted, UNTRUSTED_VIOLATION),
+    )
+
+
+def _counted(health: Mapping[str, int], counter: str) -> int:
+    """Return what a counter of intake comes to over all invariants."""
+    return sum(count for name, count in health.items() if name.startswith(f"{counter}:"))
 
 
 def latch_view(environment: Environment) -> LatchView | None:

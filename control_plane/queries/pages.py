@@ -31,12 +31,22 @@ class TelemetryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TelemetryHealth:
-    """Intake of one environment. The age is None as long as nothing arrived."""
+    """Intake of one environment. The age is None as long as nothing arrived.
+
+    Violations without a valid assignment id, and those of untrusted producers, change nothing.
+    """
 
     state: TelemetryState
     last_record_age_seconds: float | None
     accepted: int
     refused: int
+    unvouched_violations: int = 0
+    untrusted_violations: int = 0
+
+    @property
+    def idle_violations(self) -> int:
+        """How many violations were reported that change nothing."""
+        return self.unvouched_violations + self.untrusted_violations
 
 
 @dataclass(frozen=True, slots=True)
