@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import orjson
 from flask import Flask, Response, g, request
@@ -124,13 +124,3 @@ def _log_fault(error: Exception) -> None:
     path = masked_path(request.path)
     kind = type(error).__name__
     _log.error("request %s: %s %s: %s\n%s", g.request_id, request.method, path, kind, frames)
-
-
-def documented() -> Iterator[type[GuardwaveError]]:
-    """Yield every error that an answer can be about."""
-    waiting: list[type[GuardwaveError]] = [GuardwaveError]
-    while waiting:
-        kind = waiting.pop()
-        if not issubclass(kind, errors.StartError):
-            waiting.extend(kind.__subclasses__())
-            yield kind

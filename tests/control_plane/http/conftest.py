@@ -19,6 +19,7 @@ from control_plane.clock import Clock, to_ns
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.context import Context
 from control_plane.data_plane import EXTENSION
+from control_plane.errors import GuardwaveError, StartError
 from control_plane.policy import load
 from control_plane.state import Actor, ActorKind, Evaluation, EvaluationStatus
 from reducer.rollout.phases import gate_for
@@ -178,3 +179,13 @@ def assert_problem(response: TestResponse, status: int, code: str) -> dict[str, 
     assert document["instance"] == response.headers["X-Request-Id"]
     assert "Traceback" not in response.text
     return document
+
+
+def every_problem() -> Iterator[type[GuardwaveError]]:
+    """Yield every error that an answer can be about."""
+    waiting: list[type[GuardwaveError]] = [GuardwaveError]
+    while waiting:
+        kind = waiting.pop()
+        if not issubclass(kind, StartError):
+            waiting.extend(kind.__subclasses__())
+            yield kind

@@ -11,9 +11,8 @@ import pytest
 from control_plane.access import create_token
 from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.http.problem_types import sections
-from control_plane.http.problems import documented
 from reducer.vocabulary import Invariant, Mode, Role
-from tests.control_plane.http.conftest import ENVIRONMENT, GUARD
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, every_problem
 
 DOCS = Path(__file__).parents[3] / "docs"
 COMMAND = re.compile(r"```sh\n(?P<script>.*?)```\nAnswers (?P<status>\d{3})", re.DOTALL)
@@ -64,4 +63,4 @@ def test_every_command_of_the_api_document_is_answered_as_it_says(
 
 def test_every_problem_has_a_section_and_no_section_is_left_over():
     statuses = {code: text[:4] for code, text in sections().items()}
-    assert statuses == {kind.code: f"{kind.status}." for kind in documented()}
+    assert statuses == {kind.code: f"{kind.status}." for kind in every_problem()}

@@ -38,8 +38,10 @@ def test_a_revoked_token_is_refused_at_once(context, viewer, rollout):
 
 def test_the_session_cookie_of_the_pages_is_no_credential_of_the_api(app, context, admin):
     client = app.test_client()
+    identity = sign_in(context, admin.token)
+    assert identity is not None
     with client.session_transaction() as session:
-        session["session"] = begin_session(context, sign_in(context, admin.token))
+        session["session"] = begin_session(context, identity)
     assert client.get("/api/v1/environments").status_code == 401
 
 
