@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 class WebWorker(ThreadWorker):
     """gunicorn's gthread worker, which has no time-out for a request that arrives byte by byte."""
 
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **options)
+    def init_process(self) -> None:
+        """Prepare this process, after the fork."""
         self._began: dict[TConn, float] = {}
         self._within_s = Settings.from_env(os.environ).request_seconds
+        super().init_process()
 
-    def handle(self, conn: "TConn") -> object:
+    def handle(self, conn: "TConn") -> bool:
         """Handle one request, and remember since when."""
         self._began[conn] = time.monotonic()
         try:
@@ -45,7 +46,11 @@ class WebWorker(ThreadWorker):
                     conn.sock.shutdown(socket.SHUT_RD)
 
     def handle_error(
-        self, req: "Request | None", client: socket.socket, _addr: object, exc: Exception
+        self,
+        req: "Request | None",
+        client: socket.socket,
+        addr: object,  # noqa: ARG002  # gunicorn passes it by position
+        exc: BaseException,
     ) -> None:
         """Answer a request that gunicorn could not read, or an application that failed.
 
