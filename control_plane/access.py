@@ -5,14 +5,18 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 
+from control_plane.commands.changes import Change, Note, change
 from control_plane.context import Context
 from control_plane.errors import NotFound, RuleViolated
-from control_plane.state import Actor, ActorKind
+from control_plane.state import Action, Actor, ActorKind
 from control_plane.stores.credentials import Token, hash_secret
 from reducer.vocabulary import Role
 
 _SHAPE = re.compile(r"gw_([a-z0-9]{12})_([A-Za-z0-9_-]{43})")
 _ID_ALPHABET = "abcdefghijkmnopqrstuvwxyz23456789"
+
+# Who makes and revokes tokens at the store itself, which needs no credential.
+COMMAND_LINE = Actor("guardwave token", ActorKind.PERSON)
 
 # What each role may do besides its own: ingest and runtime are for machines and stand alone.
 _INCLUDES = {
@@ -54,8 +58,12 @@ def create_token(
     environment: str | None,
     is_trusted: bool = False,
     name: str = "",
+    actor: Actor = COMMAND_LINE,
 ) -> str:
     """Make a credential and return its text, the only time it can be seen.
+
+    The audit of its environment says so first, if there is one: a credential that nobody is said
+    to have made would be worse than an entry about one that never came to be.
 
     Raises:
         RuleViolated: a role other than admin names no environment, or trust is asked for a
@@ -69,22 +77,24 @@ def create_token(
         raise RuleViolated(f"only an ingest token can be trusted, not one of role {role}")
     token_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(12))
     secret = secrets.token_urlsafe(32)
-    context.credentials.save(
-        Token(
-            id=token_id,
-            name=name or f"{role} token",
-            role=role,
-            environment=environment,
-            is_trusted=is_trusted,
-            created_at=context.clock.now(),
-            secret_hash=hash_secret(secret),
-        )
+    token = Token(
+        id=token_id,
+        name=name or f"{role} token",
+        role=role,
+        environment=environment,
+        is_trusted=is_trusted,
+        created_at=context.clock.now(),
+        secret_hash=hash_secret(secret),
     )
+    _note(context, token, Action.TOKEN_CREATED, actor)
+    context.credentials.save(token)
     return f"gw_{token_id}_{secret}"
 
 
-def revoke_token(context: Context, token_id: str) -> Token:
+def revoke_token(context: Context, token_id: str, *, actor: Actor = COMMAND_LINE) -> Token:
     """Revoke a credential; every web worker refuses it within a second.
+
+    Revoking it again changes nothing, and makes no audit entry.
 
     Raises:
         NotFound: no token has this id.
@@ -92,9 +102,22 @@ def revoke_token(context: Context, token_id: str) -> Token:
     token = context.credentials.token(token_id)
     if token is None:
         raise NotFound(f"there is no token {token_id!r}; list them with `guardwave token list`")
+    if token.is_revoked:
+        return token
     revoked = replace(token, is_revoked=True)
+    _note(context, token, Action.TOKEN_REVOKED, actor)
     context.credentials.save(revoked)
     return revoked
+
+
+def _note(context: Context, token: Token, action: Action, actor: Actor) -> None:
+    """Say in the environment's audit what happens to one of its tokens; never the secret."""
+    environment = token.environment
+    if environment is None or context.environments.load(environment) is None:
+        return
+    trust = "trusted" if token.is_trusted else "not trusted"
+    note = Note(actor, action, f"{token.role} {token.id}, {trust}", reason="")
+    change(context, environment, lambda before: Change(before, (), note, None))
 
 
 def parse_token(text: str) -> tuple[str, str] | None:

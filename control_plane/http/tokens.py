@@ -57,7 +57,7 @@ def read_token(path: TokenPath) -> Response:
 @blueprint.post("/tokens", responses={201: TokenMade, **WRITE_ERRORS})
 def post_token(body: NewToken) -> Response:
     """Make a token. Its text is in this answer and nowhere else, so no key can repeat it."""
-    requests.require(Role.ADMIN, None)
+    actor = requests.require(Role.ADMIN, None)
     _refuse_headers("If-Match", HEADER)
     context = requests.context()
     if body.environment is not None and context.environments.load(body.environment) is None:
@@ -68,6 +68,7 @@ def post_token(body: NewToken) -> Response:
         environment=body.environment,
         is_trusted=body.trusted,
         name=body.name,
+        actor=actor,
     )
     parts = parse_token(text)
     assert parts is not None  # it was made just now
@@ -78,9 +79,9 @@ def post_token(body: NewToken) -> Response:
 @blueprint.delete("/tokens/<id>", responses={200: TokenAnswer, **WRITE_ERRORS})
 def delete_token(path: TokenPath) -> Response:
     """Revoke a token; every worker refuses it within a second. Repeating it changes nothing."""
-    requests.require(Role.ADMIN, None)
+    actor = requests.require(Role.ADMIN, None)
     _refuse_headers("If-Match")
-    revoke_token(requests.context(), path.id)
+    revoke_token(requests.context(), path.id, actor=actor)
     return respond(_answer(token_view(requests.context(), path.id)))
 
 

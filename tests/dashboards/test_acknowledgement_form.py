@@ -29,8 +29,8 @@ def asked(etag: str) -> dict[str, str]:
 def test_an_acknowledgement_releases_the_latch_and_raises_nothing(
     sign_in: SignIn, control: Context
 ) -> None:
-    etag = violated(control, "one")
     client = sign_in()
+    etag = violated(control, "one")
     assert "Acknowledge violation 1" in client.get(PAGE).text
 
     answer = client.post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
@@ -55,8 +55,9 @@ def test_an_acknowledgement_releases_the_latch_and_raises_nothing(
 def test_an_acknowledgement_that_cannot_be_comes_back_with_the_reason(
     sign_in: SignIn, control: Context, changes: dict[str, str], status: int, said: str
 ) -> None:
+    client = sign_in()
     etag = violated(control, "one")
-    answer = sign_in().post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag) | changes)
+    answer = client.post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag) | changes)
 
     assert answer.status_code == status
     assert said in answer.text
@@ -67,9 +68,10 @@ def test_an_acknowledgement_that_cannot_be_comes_back_with_the_reason(
 def test_a_violation_that_came_after_the_page_was_shown_refuses_and_is_shown(
     sign_in: SignIn, control: Context
 ) -> None:
+    client = sign_in()
     etag = violated(control, "one")
     violated(control, "two")
-    answer = sign_in().post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
+    answer = client.post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
 
     assert answer.status_code == 412
     assert "Acknowledge violation 2" in answer.text
@@ -85,17 +87,19 @@ def test_the_guard_page_counts_what_latched_though_it_closed_the_wave(
 
 
 def test_a_viewer_cannot_acknowledge(sign_in: SignIn, control: Context) -> None:
+    client = sign_in(Role.VIEWER)
     etag = violated(control, "one")
-    answer = sign_in(Role.VIEWER).post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
+    answer = client.post(ACKNOWLEDGEMENT, headers=HERE, data=asked(etag))
 
     assert answer.status_code == 403
     assert load_environment(control, "internal").latch is not None
 
 
 def test_another_site_cannot_acknowledge(sign_in: SignIn, control: Context) -> None:
+    client = sign_in()
     etag = violated(control, "one")
     there = {"Sec-Fetch-Site": "cross-site"}
-    answer = sign_in().post(ACKNOWLEDGEMENT, headers=there, data=asked(etag))
+    answer = client.post(ACKNOWLEDGEMENT, headers=there, data=asked(etag))
 
     assert answer.status_code == 403
     assert load_environment(control, "internal").latch is not None

@@ -175,8 +175,8 @@ def test_many_violations_of_one_body_are_one_rollback(context, host):
 
 @EACH
 def test_an_untrusted_violation_is_counted_and_changes_nothing(context, invariant):
-    before = environment(context), rollout(context)
     stranger = Host(context, is_trusted=False)
+    before = environment(context), rollout(context)
     for _ in range(3):
         assert partial_of(stranger.send(logs([breaking(context, invariant)]))) == (0, "")
     assert (environment(context), rollout(context)) == before
