@@ -1,11 +1,19 @@
+import os
+import subprocess
+import sys
+import tempfile
 import tomllib
+from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
 from control_plane.errors import SettingsError
 from control_plane.policy import load, parse
+from control_plane.startup import open_context
 from reducer.vocabulary import Gate, Metric
+from tests.end_to_end.serving import Served
 
 SHIPPED = resources.files("control_plane").joinpath("policy.toml").read_text("utf-8")
 
@@ -125,6 +133,46 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     binary.write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match=r"binary\.toml.*UTF-8"):
         load(binary)
+
+
+@pytest.fixture
+def unreadable(tmp_path) -> Path:
+    """A policy file with a ceiling that no policy may have."""
+    path = tmp_path / "policy.toml"
+    path.write_text(changed("ceiling_bps = 9000"))
+    return path
+
+
+def test_no_process_begins_with_a_policy_that_it_cannot_read(settings, store, unreadable):
+    with pytest.raises(SettingsError, match=r"ceiling_bps = 9000.*less than or equal to 500"):
+        open_context(replace(settings, policy_path=unreadable), store)
+
+
+def test_a_process_keeps_the_policy_that_it_began_with(settings, store, tmp_path):
+    path = tmp_path / "policy.toml"
+    path.write_text(SHIPPED)
+    context = open_context(replace(settings, policy_path=path), store)
+    path.write_text("no policy any more")
+    assert context.policies.of("internal").ceiling_bps == 500
+
+
+def test_serve_refuses_to_start_on_an_unreadable_policy_and_leaves_nothing(unreadable):
+    with tempfile.TemporaryDirectory(prefix="gw-") as directory:
+        mine = {"GUARDWAVE_DATA": directory, "GUARDWAVE_POLICY": str(unreadable)}
+        theirs = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
+        ended = subprocess.run(
+            [sys.executable, "-m", "control_plane.cli", "serve"],
+            env={**theirs, **mine},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        left = Served(Path(directory)).processes()
+    assert (ended.returncode, ended.stdout, left) == (1, "", ())
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("guardwave: GUARDWAVE_POLICY=")
+    assert "ceiling_bps = 9000" in line
 
 
 def test_every_field_of_the_shipped_file_is_used():
