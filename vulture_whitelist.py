@@ -15,3 +15,23 @@ _.last_seen
 _.last_transition
 _.owners_changed
 _.received
+_.retry_after_s
+# The telemetry contract: accepted and checked, read by checks that follow.
+_.batch_bucket
+_.error_type
+_.failure_bucket
+_.has_weak_identity
+_.history_preserved
+_.offset_seconds
+_.ordinal
+_.tool_type
+# evidence_digest and whoever exports evidence, of whole owner-days
+_.guard_stopped
+_.stopped
+_.unreliable
+_.would_stopped
+_.workers  # gunicorn_conf.py, which vulture skips
+_.WebWorker  # gunicorn_conf.py names it
+_.handle_error  # gunicorn, of a worker
+_.addr  # gunicorn, by position
+_.order  # dataclasses, to compare what is due at the same time

@@ -195,17 +195,6 @@ class PreconditionRequired(GuardwaveError):
         super().__init__(message, extras={"current_etag": current_etag})
 
 
-class TooManyRequests(GuardwaveError):
-    """The caller is over its rate; `retry_after_s` is in whole seconds."""
-
-    code = "too-many-requests"
-    status = 429
-    title = "Too many requests"
-
-    def __init__(self, message: str, *, retry_after_s: int) -> None:
-        super().__init__(message, extras={"retry_after_s": retry_after_s})
-
-
 class StoreUnavailable(GuardwaveError):
     """The store is away, loading, full or read-only; nothing was half-written.
 

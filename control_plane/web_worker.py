@@ -8,13 +8,13 @@ import time
 from typing import TYPE_CHECKING
 
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
+from gunicorn.http.message import Request
 from gunicorn.workers.gthread import ThreadWorker
 
 from control_plane.http.access_log import masked_path
 from control_plane.settings import Settings
 
 if TYPE_CHECKING:
-    from gunicorn.http.message import Request
     from gunicorn.workers.gthread import TConn
 
 
@@ -47,7 +47,7 @@ class WebWorker(ThreadWorker):
 
     def handle_error(
         self,
-        req: "Request | None",
+        req: Request | None,
         client: socket.socket,
         addr: object,  # noqa: ARG002  # gunicorn passes it by position
         exc: BaseException,

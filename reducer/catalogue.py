@@ -8,15 +8,11 @@ from reducer.vocabulary import Invariant
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """One guard: what it protects from, the invariants it declares beyond those of every guard.
-
-    With `warns_before_stop` a warning of the same candidate precedes every stop.
-    """
+    """One guard: what it protects from, the invariants it declares beyond those of every guard."""
 
     guard: str
     description: str
     declares: frozenset[Invariant] = frozenset()
-    warns_before_stop: bool = False
 
 
 _ENTRIES = (
@@ -32,7 +28,6 @@ _ENTRIES = (
                 Invariant.ENFORCED_ON_UNRELIABLE_INPUT,
             }
         ),
-        warns_before_stop=True,
     ),
     CatalogueEntry(
         "duplicate_call_id", "The provider sends a tool call again under an id that was answered."

@@ -12,6 +12,7 @@ _SERVER_COMMANDS = {
     "worker": ("control_plane.cli.serve", "worker"),
     "demo": ("control_plane.cli.demo", "demo"),
     "token": ("control_plane.cli.token", "token"),
+    "audit": ("control_plane.cli.audit", "audit"),
 }
 
 

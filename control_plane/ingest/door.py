@@ -8,13 +8,20 @@ from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.errors import GuardwaveError, StoreUnavailable
 from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.answers import Signal, explain, partial, status, success
-from control_plane.ingest.contract import SCOPE
 from control_plane.ingest.intake import Intake, Receipt
-from control_plane.ingest.wire import Encoding, Limits, UnsupportedEncoding, WireError, read_body
+from control_plane.ingest.native import SCOPES
+from control_plane.ingest.wire import (
+    ACCEPTED_CONTENT_ENCODINGS,
+    Encoding,
+    Limits,
+    UnsupportedEncoding,
+    WireError,
+    read_body,
+)
 from control_plane.otlp_door import OtlpAnswer, OtlpRequest
 from reducer.vocabulary import Role
 
-_WANTED = frozenset({SCOPE})
+_ENCODINGS = ("Accept-Encoding", ACCEPTED_CONTENT_ENCODINGS)
 _RETRY_AFTER = ("Retry-After", "1")
 _CHALLENGE = ("WWW-Authenticate", 'Bearer realm="guardwave"')
 
@@ -51,7 +58,8 @@ class Door:
                 return _refused(encoding, 403, text)
             return self._answer(request, encoding, sender)
         except WireError as refusal:
-            return _refused(encoding, refusal.status, str(refusal))
+            offers = [_ENCODINGS] if isinstance(refusal, UnsupportedEncoding) else []
+            return _refused(encoding, refusal.status, str(refusal), *offers)
         except StoreUnavailable as away:
             return _refused(encoding, 503, str(away), _RETRY_AFTER)
         except GuardwaveError as refusal:
@@ -83,9 +91,9 @@ class Door:
         decoder = otlp_json if encoding is Encoding.JSON else otlp_proto
         digest = blake2b(body, digest_size=16).hexdigest()
         if signal is Signal.LOGS:
-            logs = decoder.decode_logs(body, limits=self._limits, wanted=_WANTED)
+            logs = decoder.decode_logs(body, limits=self._limits, wanted=SCOPES)
             return self._intake.receive_logs(logs, sender=sender, body_digest=digest)
-        points = decoder.decode_metrics(body, limits=self._limits, wanted=_WANTED)
+        points = decoder.decode_metrics(body, limits=self._limits, wanted=SCOPES)
         return self._intake.receive_metrics(points, sender=sender, body_digest=digest)
 
 

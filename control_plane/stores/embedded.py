@@ -77,7 +77,7 @@ class EmbeddedServer:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        _trace: TracebackType | None,
     ) -> None:
         self.stop()
 
