@@ -15,6 +15,7 @@ from control_plane.commands.changes import (
     put_rollout,
     shadow_wave,
 )
+from control_plane.commands.refusals import rule_violated
 from control_plane.context import Context
 from control_plane.errors import InvalidField, RuleViolated, StateConflict
 from control_plane.state import Action, Actor, Environment
@@ -87,15 +88,26 @@ def create_environment(
 
     `requires` adds to what the policy requires. Creating one that exists with the same
     requirements changes nothing.
+
+    Raises:
+        InvalidField: a name does not have an environment name's form, or the reason is too short.
+        RuleViolated: it would require itself.
+        StateConflict: it exists and requires others.
     """
     check_environment_name(name)
     reason = check_reason(reason)
     for required in requires or ():
         check_environment_name(required)
+    if requires is not None and name in requires:
+        raise rule_violated(
+            f"{name} cannot require itself: no step could be the first; leave it out",
+            pointer="/requires",
+        )
+    named = None if requires is None else tuple(sorted(set(requires)))
     while True:
         found = context.environments.load(name)
         if found is not None:
-            if requires is not None and tuple(sorted(requires)) != found.requires:
+            if named is not None and named != found.requires:
                 raise StateConflict(
                     f"environment {name} exists and requires {list(found.requires)}; what it "
                     "requires is set once, when it is created"
@@ -105,7 +117,7 @@ def create_environment(
             name=name,
             pseudonym_key=context.randomness(_KEY_BYTES).hex(),
             tag_key=context.randomness(_KEY_BYTES).hex(),
-            requires=tuple(sorted(requires or ())),
+            requires=named or (),
         )
         note = Note(actor, Action.ENVIRONMENT_CREATED, name, reason)
         if commit(context, None, Change(created, (), note, None)):

@@ -173,7 +173,7 @@ def acknowledge(
                 "acknowledge"
             )
         after = replace(before, latch=None)
-        note = Note(actor, Action.ACKNOWLEDGED, f"rollback {rollback}", reason)
+        note = Note(actor, Action.ACKNOWLEDGED, f"rollback {rollback}, violation {newest}", reason)
         return Change(after, (), note, after)
 
     change(context, environment, decide)

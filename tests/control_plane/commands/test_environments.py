@@ -57,6 +57,18 @@ def test_an_environment_is_made_once_with_keys_of_its_own(context):
     assert entries(context) == 1
 
 
+def test_an_environment_cannot_require_itself(context):
+    with pytest.raises(RuleViolated, match="internal cannot require itself"):
+        create(context, requires=("another", ENVIRONMENT))
+    assert context.environments.names() == ()
+
+
+def test_requiring_an_environment_twice_is_requiring_it_once(context):
+    found, _ = create(context, "public", requires=("internal", "internal"))
+    assert found.requires == ("internal",)
+    assert create(context, "public", requires=("internal",)) == (found, False)
+
+
 def test_what_an_environment_requires_is_set_once(context):
     create(context, "public", requires=("internal",))
     assert create(context, "public")[1] is False

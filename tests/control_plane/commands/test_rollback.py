@@ -211,7 +211,8 @@ def test_a_person_releases_the_latch_with_the_newest_violation(raised):
     latch(raised.context, ENVIRONMENT, [violation()])
     assert release(raised, rollback=1, last_violation=1).latch is None
     assert rollout(raised).phase is Mode.SHADOW
-    assert actions(raised).count(Action.ACKNOWLEDGED) == 1
+    entry = newest_entry(raised)
+    assert (entry["action"], entry["target"]) == (Action.ACKNOWLEDGED, "rollback 1, violation 1")
 
 
 def test_a_newer_violation_refuses_the_acknowledgement(raised):
