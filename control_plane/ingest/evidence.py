@@ -335,8 +335,8 @@ def _news(record: PromptRecord, began_ns: int) -> events.PromptNews:
                 is_stop=record.decision in _STOPS,
                 is_unreliable_input=record.reset_reason is ResetReason.UNRELIABLE_INPUT,
             )
-        case _:
-            return events.Disrupted()
+        case PromptDisruption():
+            return events.Disrupted(record.kind)
 
 
 def _is_conforming(record: PromptRecord) -> bool:

@@ -16,6 +16,8 @@ local LOST_AFTER_S = 24 * 3600
 local MOST = 2 ^ 53 - 1
 -- A prompt with more gaps than half of this counts as one with a repetition: memory is bounded.
 local MOST_RUNS = 1024
+-- What one sender may name without bound is bounded here; what is beyond it becomes OTHER.
+local OTHER, MOST_CELLS, MOST_COUNTERS, MOST_NAMES = 'other', 16384, 2048, 32
 
 -- Places in an owner-day row; CANCELLED to LIMIT (2 to 6) come with the event. The histogram's
 -- [bucket, count, ...] pairs follow the sums.
@@ -25,7 +27,7 @@ local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SWITCHED, SUMS = 12, 13,
 -- What one call has learned and will write.
 local function new_batch(slot)
   return {
-    slot = slot, cells = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
+    slot = slot, cells = {}, names = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, touched = {}, was_open = {}, health = {},
   }
 end
@@ -40,6 +42,15 @@ local function inner(outer, key)
   return found
 end
 
+-- The cell that all beyond the bound share: the version becomes OTHER, and so does the guard where
+-- no assignment id vouches for it.
+local function shared_name(name)
+  local fields = cjson.decode(name)
+  if fields[4] == cjson.null then fields[1] = OTHER end
+  fields[2] = OTHER
+  return cjson.encode(fields)
+end
+
 local function cell_id(batch, name)
   local id = batch.cells[name]
   if id then return id end
@@ -47,28 +58,31 @@ local function cell_id(batch, name)
   local held = redis.call('HGET', key, name)
   id = held and tonumber(held)
   if not id then
-    batch.last_cell = (batch.last_cell or tonumber(redis.call('HGET', key, '#') or '0')) + 1
-    id = batch.last_cell
+    local last = batch.last_cell or tonumber(redis.call('HGET', key, '#') or '0')
+    local shared = last >= MOST_CELLS and shared_name(name) or name
+    if shared ~= name then
+      add(batch.health, 'overflow:cells', 1)
+      batch.cells[name] = cell_id(batch, shared)
+      return batch.cells[name]
+    end
+    id = last + 1
+    batch.last_cell = id
     batch.new_cells[name] = id
   end
-  batch.cells[name] = id
+  batch.cells[name], batch.names[id] = id, name
   return id
 end
 
 local function cell_name(batch, id)
-  for name, number in pairs(batch.cells) do
-    if number == id then return name end
-  end
-  local held = redis.call('HGETALL', 'cells:' .. batch.slot)
-  for at = 1, #held, 2 do
-    if held[at] ~= '#' and tonumber(held[at + 1]) == id then return held[at] end
-  end
+  local name = batch.names[id] or redis.call('HGET', 'cells:' .. batch.slot, '#' .. id)
+  batch.names[id] = name
+  return name
 end
 
--- A prompt: p(seudonym), b(ucket of its owner), s(tart: second, day, hour), e(nd: second, day, and
--- the numbers of its event), f(irst day of its events until one of the two is known), q: the
+-- A prompt: p(seudonym), b(ucket of its owner), s(tart: second, day, hour, conforming), e(nd: second,
+-- day, the numbers of its event, conforming), f(irst day of its events until one of the two is known), q: the
 -- sequences of its transitions as sorted runs [first, last, ...], r when one of them was repeated,
--- x when disrupted, l when lost, g(uards by name). A guard: c(ell), the second t that it was seen
+-- x: its disruptions by kind, l when lost, g(uards by name). A guard: c(ell), the second t that it was seen
 -- at, m(ode and cohort that it was first told with), w(ould stop), p (stops), u(nreliable input),
 -- v when switched: told with two modes or cohorts. Versions and waves may differ, that is no switch.
 local function prompt_of(batch, event)
@@ -113,7 +127,7 @@ local function place(batch, prompt, pair, second)
     if second < guard.t then guard.t = second end
     return
   end
-  if second < guard.t or second == guard.t and pair[2] < cell_name(batch, guard.c) then
+  if second < guard.t or second == guard.t and cell_name(batch, cell) < cell_name(batch, guard.c) then
     guard.c = cell
     guard.t = second
   end
@@ -143,11 +157,13 @@ local function learn(batch, prompt, event)
   local kind, day, second, numbers = event[1], event[7], event[8], event[11]
   for _, pair in ipairs(event[9]) do place(batch, prompt, pair, second) end
   if kind == 's' then
-    prompt.s = earliest(prompt.s, { second, day, numbers[1] })
+    prompt.s = earliest(prompt.s, { second, day, numbers[1], event[10] })
   elseif kind == 'e' then
+    numbers[#numbers + 1] = event[10]
     prompt.e = earliest(prompt.e, { second, day, unpack(numbers) })
   elseif kind == 'd' then
-    prompt.x = 1
+    prompt.x = prompt.x or {}
+    prompt.x[numbers[1]] = earliest(prompt.x[numbers[1]], { second, day, event[10] })
   else
     local sequence, would_stop, stop, unreliable = unpack(numbers)
     number(prompt, sequence)
@@ -185,9 +201,24 @@ local function change_of(batch, prompt, guard, day)
   return change
 end
 
+local function count_record(batch, told, sign)
+  local sums = inner(batch.days, told[2])
+  add(sums, 'records', sign)
+  add(sums, 'conforming', sign * told[#told])
+end
+
+-- A record about several guards comes as one event for each, and its copies may name others: in the
+-- contract a prompt has one start, one end and one disruption of a kind.
+local function count_records(batch, prompt, sign)
+  if prompt.s then count_record(batch, prompt.s, sign) end
+  if prompt.e then count_record(batch, prompt.e, sign) end
+  for _, told in pairs(prompt.x or {}) do count_record(batch, told, sign) end
+end
+
 -- Add all that a prompt adds to the sums; with the sign -1 take it back. A prompt is booked on the
 -- day of its start, as far as that is known; an end without a start counts as started.
 local function count(batch, prompt, sign)
+  count_records(batch, prompt, sign)
   local _, day, outcome, tokens, turns, bucket, reported, calls_after, hour
   if prompt.e then
     _, day, outcome, tokens, turns, bucket, reported, calls_after, hour = unpack(prompt.e)

@@ -121,7 +121,8 @@ class EvidenceStore:
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
         """Return every cell of the environment with its number."""
         stored = self._redis.hgetall(EvidenceKeys(environment).cells)
-        named = ((whole(number), text(name)) for name, number in stored.items() if name != b"#")
+        names = (name for name in stored if not name.startswith(b"#"))
+        named = ((whole(stored[name]), text(name)) for name in names)
         return tuple(sorted(((number, Cell.named(name)) for number, name in named), key=_number))
 
     @unavailable()

@@ -57,6 +57,25 @@ local function changed_row(key, pseudonym, change)
   return cmsgpack.pack(after)
 end
 
+-- A cell's counters of a day after the change: what is new beyond the bound becomes OTHER.
+local function changed_counters(batch, key, sums)
+  local fields, after, shared = redis.call('HLEN', key), {}, 0
+  for field, by in pairs(sums) do
+    local held = redis.call('HGET', key, field)
+    if held or fields < MOST_COUNTERS then
+      after[field] = sum_of(tonumber(held or '0'), by)
+      if not held then fields = fields + 1 end
+    else
+      add(batch.health, 'overflow:counters', 1)
+      shared = sum_of(shared, by)
+    end
+  end
+  if shared > 0 then
+    after[OTHER] = sum_of(tonumber(redis.call('HGET', key, OTHER) or '0'), shared)
+  end
+  return after
+end
+
 -- What is to be written of rows and counters, and the days that change; still only reads.
 local function settle(batch)
   local writes = {}
@@ -70,9 +89,8 @@ local function settle(batch)
     end
   end
   for key, counter in pairs(batch.counters) do
-    for field, by in pairs(counter.sums) do
-      local held = tonumber(redis.call('HGET', key, field) or '0')
-      writes[#writes + 1] = { key, field, string.format('%.0f', sum_of(held, by)) }
+    for field, sum in pairs(changed_counters(batch, key, counter.sums)) do
+      writes[#writes + 1] = { key, field, string.format('%.0f', sum) }
     end
     batch.touched[counter.day] = true
   end
@@ -119,7 +137,9 @@ local function write(batch, writes)
     redis.call('EXPIRE', key, KEEP_SEEN_S)
   end
   local cells = 'cells:' .. batch.slot
-  for name, id in pairs(batch.new_cells) do redis.call('HSET', cells, name, id) end
+  for name, id in pairs(batch.new_cells) do
+    redis.call('HSET', cells, name, id, '#' .. id, name)
+  end
   if batch.last_cell then redis.call('HSET', cells, '#', batch.last_cell) end
   local keys = {}
   for _, each in ipairs(writes) do
@@ -151,16 +171,32 @@ local function sighted(slot, sightings)
   return owners
 end
 
-local function write_owners(slot, owners)
+-- The newest names of a map from name to day, at most MOST_NAMES, and how many were left out.
+local function newest(days)
+  local names, kept = {}, {}
+  for name in pairs(days) do names[#names + 1] = name end
+  table.sort(names, function(a, b)
+    if days[a] ~= days[b] then return days[a] > days[b] end
+    return a < b
+  end)
+  for at = 1, math.min(#names, MOST_NAMES) do kept[names[at]] = days[names[at]] end
+  return kept, math.max(#names - MOST_NAMES, 0)
+end
+
+local function write_owners(batch, owners)
+  local slot = batch.slot
+  local over = { v = 'overflow:versions', p = 'overflow:producers', d = 'overflow:prompt_days' }
   for pseudonym, owner in pairs(owners) do
     local oldest = owner.changed
     if oldest then
       local kept = {}
-      for _, part in ipairs({ 'v', 'p', 'd' }) do
-        kept[part] = {}
+      for part, field in pairs(over) do
+        local recent, left_out = {}, 0
         for name, day in pairs(owner[part]) do
-          if day >= oldest then kept[part][name] = day end
+          if day >= oldest then recent[name] = day end
         end
+        kept[part], left_out = newest(recent)
+        if left_out > 0 then add(batch.health, field, left_out) end
       end
       redis.call('HSET', 'ow:' .. slot, pseudonym, cmsgpack.pack(kept))
       redis.call('ZADD', 'oc:' .. slot, redis.call('INCR', 'on:' .. slot), pseudonym)
@@ -168,12 +204,12 @@ local function write_owners(slot, owners)
   end
 end
 
-local function write_health(batch, payload, fresh)
+local function write_health(batch, payload, fresh, refused)
   local health = 'hl:' .. batch.slot
   for _, counts in ipairs({ payload.health, batch.health }) do
     for field, by in pairs(counts) do redis.call('HINCRBY', health, field, by) end
   end
-  redis.call('HINCRBY', health, 'accepted', fresh)
+  redis.call('HINCRBY', health, 'accepted', fresh - refused)
   redis.call('HINCRBY', health, 'duplicate', #payload.events - fresh)
   if payload.last > tonumber(redis.call('HGET', health, 'last_record_s') or '0') then
     redis.call('HSET', health, 'last_record_s', payload.last)
@@ -187,21 +223,27 @@ local function count_volume(batch, event)
   add(inner(counter, 'sums'), event[9][2], event[11][1])
 end
 
+-- Kinds of event of which a prompt knows whether their record was counted.
+local OF_A_PROMPT = { s = true, e = true, d = true }
+
 -- gw_ingest: one request's evidence in one shard, exactly once.
 -- KEYS[1] the shard's set of days. ARGV: slot, msgpack {events, sightings, health, last}.
 -- An event is [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
 -- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
 -- that it raises by one when it is new]; kind s(tart), e(nd), t(ransition), d(isruption),
--- v(olume: cell name and counter in place of the guards), q(uarantined: counts as a record only).
+-- v(olume: cell name and counter in place of the guards), q(uarantined: counts as a record only),
+-- r(efused: only raises its health fields).
 -- Returns [new, duplicate].
 local function ingest(_, argv)
   local slot, payload = argv[1], cmsgpack.unpack(argv[2])
   local batch = new_batch(slot)
   local fresh = fresh_events(batch, payload.events)
-  local taken_back = {}
+  local taken_back, refused = {}, 0
   for _, event in ipairs(fresh) do
     if event[1] == 'v' then
       count_volume(batch, event)
+    elseif event[1] == 'r' then
+      refused = refused + 1
     elseif event[1] ~= 'q' then
       local prompt = prompt_of(batch, event)
       if not taken_back[prompt] then
@@ -212,7 +254,7 @@ local function ingest(_, argv)
       learn(batch, prompt, event)
     end
     for _, field in ipairs(event[12]) do add(batch.health, field, 1) end
-    if event[10] >= 0 then
+    if event[10] >= 0 and not OF_A_PROMPT[event[1]] then
       local sums = inner(batch.days, event[7])
       add(sums, 'records', 1)
       add(sums, 'conforming', event[10])
@@ -221,8 +263,8 @@ local function ingest(_, argv)
   for prompt in pairs(taken_back) do count(batch, prompt, 1) end
   local writes, owners = settle(batch), sighted(slot, payload.sightings)
   write(batch, writes)
-  write_owners(slot, owners)
-  write_health(batch, payload, #fresh)
+  write_owners(batch, owners)
+  write_health(batch, payload, #fresh, refused)
   return { #fresh, #payload.events - #fresh }
 end
 

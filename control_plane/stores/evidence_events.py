@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.packing import pack
-from reducer.vocabulary import Outcome
+from reducer.vocabulary import DisruptionKind, Outcome
 
 # The store counts in doubles: a whole number beyond this is not exact there.
 MOST = 2**53 - 1
@@ -116,6 +116,8 @@ class Transitioned:
 class Disrupted:
     """After its end a prompt's user disconnected or tried again."""
 
+    kind: DisruptionKind
+
 
 PromptNews = Started | Ended | Transitioned | Disrupted
 
@@ -212,7 +214,21 @@ class QuarantinedEvent:
         return [*head, self.seen.second, [], 0, [], []]
 
 
-def _news(news: PromptNews) -> tuple[str, list[int]]:
+@dataclass(frozen=True, slots=True)
+class RefusedEvent:
+    """A refused item that showed a violation: it raises counters of intake, and nothing else."""
+
+    seen: Seen
+    day: date
+    health: tuple[str, ...] = ()
+
+    def packed(self) -> list[object]:
+        """Return the event as evidence.lua reads it."""
+        head = ["r", str(self.seen.digest), self.seen.bucket, "", "", 0, self.day.isoformat()]
+        return [*head, self.seen.second, [], -1, [], self.health]
+
+
+def _news(news: PromptNews) -> tuple[str, list[int] | list[str]]:
     match news:
         case Started(hour=hour):
             return "s", [hour]
@@ -230,8 +246,8 @@ def _news(news: PromptNews) -> tuple[str, list[int]]:
         case Transitioned():
             flags = (news.is_would_stop, news.is_stop, news.is_unreliable_input)
             return "t", [news.sequence, *(int(flag) for flag in flags)]
-        case Disrupted():
-            return "d", []
+        case Disrupted(kind=kind):
+            return "d", [kind.value]
 
 
 class Sighting(NamedTuple):
@@ -250,7 +266,7 @@ class Sighting(NamedTuple):
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
 
-Event = PromptEvent | VolumeEvent | QuarantinedEvent
+Event = PromptEvent | VolumeEvent | QuarantinedEvent | RefusedEvent
 
 
 @dataclass(frozen=True, slots=True)

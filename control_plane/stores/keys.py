@@ -119,7 +119,7 @@ class EvidenceKeys:
 
     @property
     def cells(self) -> str:
-        """HASH cell name -> small integer, with its counter in the field `#`."""
+        """HASH cell name -> small integer, `#` and the integer -> name, `#` -> the last integer."""
         return f"cells:{self.slot}"
 
     @property

@@ -24,7 +24,7 @@ from control_plane.stores.evidence_events import (
     Started,
     Transitioned,
 )
-from reducer.vocabulary import Cohort, Mode, Outcome
+from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
 
 DAY = date(2026, 11, 20)
 DAYS = tuple(DAY + timedelta(days=offset) for offset in range(3))
@@ -35,6 +35,7 @@ hours = st.integers(0, 23)
 seconds = st.integers(1_800_000_000, 1_800_000_003)
 days = st.sampled_from(DAYS)
 starts = st.builds(Started, hours)
+disruptions = st.builds(Disrupted, st.sampled_from(DisruptionKind))
 ends = st.builds(
     Ended,
     outcome=st.sampled_from(sorted(OUTCOME_PLACES)),
@@ -73,7 +74,7 @@ def histories(draw: st.DrawFn) -> list[PromptEvent]:
             *draw(st.lists(starts, max_size=2)),
             *draw(st.lists(ends, max_size=2)),
             *[draw(transition(at)) for at in draw(st.lists(st.integers(0, 3), max_size=4))],
-            *draw(st.lists(st.just(Disrupted()), max_size=2)),
+            *draw(st.lists(disruptions, max_size=2)),
         ]
         for each in news:
             named = st.lists(st.sampled_from(GUARDS), unique=True, min_size=1, max_size=2)
@@ -128,8 +129,9 @@ def sums_of(history: Sequence[PromptEvent]) -> Sums:
     by_prompt: dict[PromptKey, list[PromptEvent]] = defaultdict(list)
     for event in history:
         by_prompt[event.prompt].append(event)
-        by_day[event.day].update(records=1, conforming=int(event.is_conforming))
     for prompt, events in by_prompt.items():
+        for record in _records(events):
+            by_day[record.day].update(records=1, conforming=int(record.is_conforming))
         day = _book_day(events, by_day)
         for guard in GUARDS:
             seen = _seen_cells(events, guard)
@@ -158,31 +160,52 @@ def _seen_cells(events: Sequence[PromptEvent], guard: str) -> list[Cell]:
     return [each for _, _, each in sorted(seen, key=lambda entry: entry[:2])]
 
 
+def _records(events: Sequence[PromptEvent]) -> list[PromptEvent]:
+    """Return the records of a prompt: one start, one end and one disruption of a kind at most."""
+    found = [event for event in events if isinstance(event.news, Transitioned)]
+    kinds = [Disrupted(kind) for kind in DisruptionKind]
+    alike = (
+        [event for event in events if isinstance(event.news, Started)],
+        [event for event in events if isinstance(event.news, Ended)],
+        *([event for event in events if event.news == kind] for kind in kinds),
+    )
+    return found + [min(each, key=_precedence) for each in alike if each]
+
+
+def _precedence(event: PromptEvent) -> tuple[object, ...]:
+    """Return what events of one kind are ordered by: the first of them counts."""
+    place = (event.seen.second, event.day)
+    match event.news:
+        case Started(hour=hour):
+            return (*place, hour, event.is_conforming)
+        case Ended() as end:
+            bucket = end.duration_bucket
+            transitions = -1 if end.transitions is None else end.transitions
+            return (
+                *(*place, OUTCOME_PLACES[end.outcome], end.tokens, end.turns),
+                *(bucket is not None, bucket or 0, transitions),
+                *(end.calls_after_would_stop, end.hour, event.is_conforming),
+            )
+        case _:
+            return (*place, event.is_conforming)
+
+
 def _start(events: Sequence[PromptEvent]) -> tuple[date, int] | None:
-    found = [
-        (event.seen.second, event.day, event.news.hour)
-        for event in events
-        if isinstance(event.news, Started)
-    ]
-    return min(found)[1:] if found else None
+    found = [event for event in events if isinstance(event.news, Started)]
+    if not found:
+        return None
+    first = min(found, key=_precedence)
+    assert isinstance(first.news, Started)
+    return first.day, first.news.hour
 
 
 def _end(events: Sequence[PromptEvent]) -> tuple[date, Ended] | None:
-    def key(found: tuple[int, date, Ended]) -> tuple[object, ...]:
-        second, day, end = found
-        bucket = end.duration_bucket
-        return (
-            *(second, day, OUTCOME_PLACES[end.outcome], end.tokens, end.turns),
-            *(bucket is not None, bucket or 0, -1 if end.transitions is None else end.transitions),
-            *(end.calls_after_would_stop, end.hour),
-        )
-
-    found = [
-        (event.seen.second, event.day, event.news)
-        for event in events
-        if isinstance(event.news, Ended)
-    ]
-    return min(found, key=key)[1:] if found else None
+    found = [event for event in events if isinstance(event.news, Ended)]
+    if not found:
+        return None
+    first = min(found, key=_precedence)
+    assert isinstance(first.news, Ended)
+    return first.day, first.news
 
 
 def _is_covered(events: Sequence[PromptEvent]) -> bool:

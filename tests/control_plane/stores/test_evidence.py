@@ -21,7 +21,7 @@ from control_plane.stores.evidence_events import (
     VolumeEvent,
 )
 from control_plane.stores.keys import EvidenceKeys
-from reducer.vocabulary import Cohort, Mode, Outcome
+from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
 
 HERE = "internal"
 FRIDAY, SATURDAY = date(2026, 11, 27), date(2026, 11, 28)
@@ -30,7 +30,10 @@ NOW = datetime(2026, 11, 29, 3, tzinfo=UTC)
 OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
 GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 OTHER_GUARD = replace(GUARD, guard="identical_call")
+THIRD_GUARD = replace(GUARD, guard="duplicate_call_id")
 START = Started(hour=23)
+DISCONNECTED = Disrupted(DisruptionKind.DISCONNECT)
+RETRIED = Disrupted(DisruptionKind.RETRY)
 END = Ended(
     Outcome.COMPLETED,
     tokens=120,
@@ -90,6 +93,31 @@ def test_one_prompt_under_two_guards_counts_once_for_each(evidence):
     assert (sealed.hourly_prompts[23], sealed.ended, sealed.records) == (1, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        pytest.param((GUARD, OTHER_GUARD), (), id="sent once"),
+        pytest.param((GUARD,), (OTHER_GUARD,), id="sent again for another guard"),
+        pytest.param((GUARD,), (OTHER_GUARD, GUARD), id="sent again for more guards"),
+        pytest.param((GUARD, OTHER_GUARD), (THIRD_GUARD, GUARD), id="sent again for others"),
+    ],
+)
+def test_a_record_about_several_guards_is_one_record_of_the_contract(evidence, first, then):
+    digests = {GUARD: 1, OTHER_GUARD: 2, THIRD_GUARD: 3}
+    for sent in (first, then):
+        write(
+            evidence,
+            *(
+                event(news, 10 * kind + digests[guard], cells=(guard,))
+                for kind, news in enumerate((START, END, RETRIED, DISCONNECTED))
+                for guard in sent
+            ),
+        )
+    seal(evidence, FRIDAY)
+    (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
+    assert (sealed.records, sealed.conforming) == (4, 4)
+
+
 def test_an_end_without_a_start_counts_as_started(evidence):
     write(evidence, event(END, 2))
     (row,) = rows(evidence)
@@ -112,10 +140,10 @@ def test_a_prompt_over_midnight_is_booked_on_the_day_of_its_start(evidence):
 
 
 def test_a_disruption_may_come_before_the_start_and_the_end(evidence):
-    write(evidence, event(Disrupted(), 3))
+    write(evidence, event(RETRIED, 3))
     assert rows(evidence) == ()
     write(evidence, event(END, 2))
-    write(evidence, event(Disrupted(), 4), event(START, 1))
+    write(evidence, event(RETRIED, 4), event(START, 1))
     (row,) = rows(evidence)
     assert (row.started, row.disrupted) == (1, 1)
 
@@ -253,7 +281,7 @@ def test_late_evidence_raises_a_sealed_days_revision_once_per_call(evidence):
     assert seal(evidence, FRIDAY)
     assert not seal(evidence, FRIDAY)
     revisions = [evidence.sealed_days(HERE, [FRIDAY])[0].revision]
-    bodies = [(event(END, 2), event(Disrupted(), 3)), (event(END, 2),), (event(Disrupted(), 4),)]
+    bodies = [(event(END, 2), event(RETRIED, 3)), (event(END, 2),), (event(DISCONNECTED, 4),)]
     for body in bodies:
         write(evidence, *body)
         revisions.append(evidence.sealed_days(HERE, [FRIDAY])[0].revision)
