@@ -10,6 +10,7 @@ from control_plane.errors import StoreStartError
 from control_plane.stores.version import refuse_old, version_in_words
 
 VERSION_LIMIT_S = 10
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 PATH_NAMES = ("valkey-server", "redis-server")
 
 
@@ -65,6 +66,23 @@ def refuse_unusable(program: Path) -> None:
     refuse_old(version_in_words(answer.stdout), found_at=str(program))
 
 
+def most_memory() -> int:
+    """Return how many bytes of data the server may hold: three quarters of the machine's memory.
+
+    Beyond it writes are refused and nothing is lost; without it the kernel would end the server.
+    """
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_container_limit()]) * 3 // 4
+
+
+def _container_limit() -> list[int]:
+    # A container's own limit (Linux cgroup v2) is far below the memory that sysconf tells of.
+    try:
+        return [int(CONTAINER_LIMIT.read_text(encoding="ascii"))]
+    except (OSError, ValueError):
+        return []
+
+
 def arguments(data_dir: Path, socket: Path) -> list[str]:
     """Return the command line of a durable server that only this user's processes can reach.
 
@@ -84,6 +102,7 @@ def arguments(data_dir: Path, socket: Path) -> list[str]:
         "aof-load-truncated": "yes",
         "hash-max-listpack-value": "512",
         "set-max-intset-entries": "4096",
+        "maxmemory": str(most_memory()),
         "maxmemory-policy": "noeviction",
     }
     return [word for name, value in options.items() for word in (f"--{name}", value)]

@@ -11,11 +11,11 @@ import pytest
 
 from control_plane.errors import StoreStartError
 from control_plane.settings import Settings
-from control_plane.stores import data_directory
+from control_plane.stores import data_directory, program
 from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
-from control_plane.stores.program import find_program
+from control_plane.stores.program import find_program, most_memory
 
 
 @pytest.fixture
@@ -199,8 +199,18 @@ def test_the_store_keeps_every_acknowledged_write_and_refuses_when_full(any_stor
     held = any_store.config_get("*")
     assert (held["appendonly"], held["appendfsync"], held["save"]) == ("yes", "always", "")
     assert held["maxmemory-policy"] == "noeviction"
+    assert int(held["maxmemory"]) == most_memory()
     assert held["hash-max-listpack-value"] == "512"
     assert held["set-max-intset-entries"] == "4096"
+
+
+def test_the_store_leaves_a_quarter_of_a_containers_memory(tmp_path, monkeypatch):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(program, "CONTAINER_LIMIT", limit)
+    limit.write_text("max\n")
+    of_the_machine = most_memory()
+    limit.write_text("104857600\n")
+    assert (most_memory(), most_memory() < of_the_machine) == (78_643_200, True)
 
 
 def test_a_file_where_the_directory_should_be_is_refused_with_a_remedy(directory):
