@@ -14,6 +14,7 @@ from control_plane.ingest.identity import digest63, event_identity
 from control_plane.ingest.records import (
     CounterPoint,
     DurationPoint,
+    Exposed,
     FlagEvaluation,
     LogRecord,
     LoopDetected,
@@ -29,6 +30,7 @@ from control_plane.ingest.violations import broken_by, shown_by, vouched
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION, Sighting
+from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
 from reducer.vocabulary import Decision, Invariant, ResetReason
@@ -43,7 +45,7 @@ REMEMBERED = 4096
 
 PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
 VouchedRecord: TypeAlias = PromptRecord | LoopDetected
-CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent
+CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent | events.RefusedEvent
 
 E = TypeVar("E", bound=CountedEvent)
 
@@ -113,6 +115,15 @@ class Bookkeeper:
                 return self._book_loop(record)
             case _:
                 return self._book_event(record)
+
+    def expose(self, item: Exposed) -> Booked:
+        """Return what a refused item with content adds: a violation, and no evidence."""
+        broken = (Invariant.SENSITIVE_FIELD,)
+        event = events.RefusedEvent(events.Seen(item.identity, item.time_ns // NANOSECONDS))
+        assigned = self._behind(item.assignment_ids, item)
+        if assigned is None:
+            return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
+        return Booked((event,), None, vouched(broken, assigned, identity=item.identity))
 
     def _book_event(self, record: PromptRecord) -> Booked:
         backing = self._vouch(record)
@@ -243,7 +254,7 @@ class Bookkeeper:
         return events.VolumeEvent(
             seen=events.Seen(digest, record.time_ns // NANOSECONDS),
             day=utc_day(record.time_ns),
-            cell=Cell(guard, record.origin.service_version, mode=mode),
+            cell=Cell(_known(guard), record.origin.service_version, mode=mode),
             counter=counter,
             is_conforming=_is_conforming(record) if isinstance(record, PromptRecord) else None,
         )
@@ -255,25 +266,29 @@ class Bookkeeper:
             seen=events.Seen(point.identity, point.time_ns // NANOSECONDS),
             # A point tells of the interval before its time: midnight belongs to the day before.
             day=utc_day(point.time_ns - 1),
-            cell=Cell(point.guard or UNNAMED_GUARD, point.origin.service_version, mode=point.mode),
+            cell=Cell(_known(point.guard), point.origin.service_version, mode=point.mode),
             counter=f"{point.metric}{{{shown}}}" if shown else point.metric,
             by=point.value if isinstance(point, CounterPoint) else point.count,
         )
         broken = shown_by(point)
         if not broken:
             return Booked((event,))
-        assigned = self._behind(point)
+        assigned = self._behind(point.origin.assignment_ids, point)
         if assigned is None:
             return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
         return Booked((event,), None, vouched(broken, assigned, identity=point.identity))
 
-    def _behind(self, point: CounterPoint | DurationPoint) -> Assignment | None:
-        """A point is vouched for by the assignment ids of its Resource alone."""
-        version = point.origin.service_version
-        backings = (self._verified(text, version) for text in point.origin.assignment_ids)
+    def _behind(
+        self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed
+    ) -> Assignment | None:
+        """Return what the first valid id says, that of the item's own guard if there is one.
+
+        A point is vouched for by the assignment ids of its Resource alone.
+        """
+        version = item.origin.service_version
+        backings = (self._verified(text, version) for text in ids)
         found = [each.assigned for each in backings if isinstance(each, Backing)]
-        # The guard that the point is about, where the process has an id for it.
-        return min(found, key=lambda each: each.guard != point.guard, default=None)
+        return min(found, key=lambda each: each.guard != item.guard, default=None)
 
 
 def duration_bucket(seconds: float | None) -> int | None:
@@ -289,6 +304,11 @@ def duration_bucket(seconds: float | None) -> int | None:
 
 def _name(record: LogRecord) -> str:
     return _NAMES[type(record)]
+
+
+def _known(guard: str | None) -> str:
+    """Return the guard that volume is booked under: one of the catalogue, or none in particular."""
+    return UNNAMED_GUARD if guard is None or guard not in CATALOGUE else guard
 
 
 def _counting(event: E, counter: str, broken: Sequence[Invariant]) -> E:

@@ -13,7 +13,8 @@ from control_plane.ingest.evidence import Booked, Bookkeeper
 from control_plane.ingest.identity import digest63
 from control_plane.ingest.native import Decoded, read_logs, read_metrics
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics
-from control_plane.ingest.records import LogRecord, MetricRecord
+from control_plane.ingest.records import Exposed, LogRecord, MetricRecord
+from control_plane.ingest.refused import exposed_by_record
 from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.stores.evidence_events import EvidenceBatch, QuarantinedEvent, Seen
 
@@ -70,52 +71,50 @@ class Intake:
         body_digest: str,
     ) -> Receipt:
         environment = _environment_of(sender)
-        booked, refused = self._book(decoded.records, sender)
-        rejected = (*decoded.rejected, *refused)
-        violations = [violation for each in booked for violation in each.violations]
+        clock_second = self._context.clock.now_ns() // NANOSECONDS
+        bookkeeper = self._bookkeeper(sender)
+        booked, refused = _book(bookkeeper, decoded.records)
+        rejected = (*decoded.rejected, *(each.rejected for each in refused))
+        exposed = [*decoded.exposed, *(each.exposed for each in refused if each.exposed)]
+        told = [*booked, *(bookkeeper.expose(each) for each in exposed)]
+        violations = [violation for each in told for violation in each.violations]
         health = _health(rejected, decoded)
         if violations and sender.is_trusted:
             # Before the evidence and before the answer: a crash in between makes the sender
             # repeat the request, and the violation is found again.
             latch(self._context, environment, violations)
         elif violations:
-            booked = [each.of_untrusted() for each in booked]
-        self._write(environment, booked, rejected, health=health, body_digest=body_digest)
+            told = [each.of_untrusted() for each in told]
+        self._write(
+            environment,
+            told,
+            rejected,
+            health=health,
+            body_digest=body_digest,
+            last_record_second=clock_second if booked else 0,
+        )
         return Receipt(len(booked), rejected)
-
-    def _book(
-        self, records: Iterable[LogRecord | MetricRecord], sender: Identity
-    ) -> tuple[list[Booked], list[Rejected]]:
-        bookkeeper = self._bookkeeper(sender)
-        booked: list[Booked] = []
-        refused: list[Rejected] = []
-        for record in records:
-            try:
-                booked.append(bookkeeper.book(record))
-            except Refusal as refusal:
-                refused.append(refusal.rejected)
-        return booked, refused
 
     def _write(
         self,
         environment: str,
-        booked: list[Booked],
+        told: list[Booked],
         rejected: tuple[Rejected, ...],
         *,
         health: Counter[str],
         body_digest: str,
+        last_record_second: int,
     ) -> None:
-        if not booked and not health:
+        if not told and not health:
             return
-        clock = self._context.clock
         batch = EvidenceBatch(
             events=(
-                *(event for each in booked for event in each.events),
+                *(event for each in told for event in each.events),
                 *self._quarantined(rejected, body_digest),
             ),
-            sightings=frozenset(each.sighting for each in booked if each.sighting is not None),
+            sightings=frozenset(each.sighting for each in told if each.sighting is not None),
             health=health,
-            last_record_second=clock.now_ns() // NANOSECONDS if booked else 0,
+            last_record_second=last_record_second,
         )
         self._context.evidence.write(environment, batch)
 
@@ -143,6 +142,27 @@ class Intake:
             found = Bookkeeper(environment, bytes.fromhex(held.tag_key), sender.token_id)
             self._bookkeepers[key] = found
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A record that booking refused, and the content that it carried."""
+
+    rejected: Rejected
+    exposed: Exposed | None
+
+
+def _book(
+    bookkeeper: Bookkeeper, records: Iterable[LogRecord | MetricRecord]
+) -> tuple[list[Booked], list[_Refused]]:
+    booked: list[Booked] = []
+    refused: list[_Refused] = []
+    for record in records:
+        try:
+            booked.append(bookkeeper.book(record))
+        except Refusal as refusal:
+            refused.append(_Refused(refusal.rejected, exposed_by_record(record)))
+    return booked, refused
 
 
 def _environment_of(sender: Identity) -> str:

@@ -13,7 +13,8 @@ from control_plane.ingest.exposure import sift
 from control_plane.ingest.origin import read_origin
 from control_plane.ingest.otlp import LogItem, ResourceLogs, ResourceMetrics
 from control_plane.ingest.points import Arrival, take_point
-from control_plane.ingest.records import LogRecord, MetricRecord, Origin
+from control_plane.ingest.records import Exposed, LogRecord, MetricRecord, Origin
+from control_plane.ingest.refused import exposed_by_event, exposed_by_point
 from control_plane.ingest.rejections import IgnoreReason, Refusal, Rejected
 
 SCOPES = frozenset({contract.SCOPE})
@@ -25,11 +26,13 @@ R = TypeVar("R")
 class Decoded(Generic[R]):
     """What one body holds: records for the store, and every item that is none, with its reason.
 
-    `dropped_attributes` counts attributes of accepted records that the contract does not know.
+    `exposed` are those of the rejected items that carried content. `dropped_attributes` counts
+    attributes of accepted records that the contract does not know.
     """
 
     records: tuple[R, ...]
     rejected: tuple[Rejected, ...]
+    exposed: tuple[Exposed, ...]
     ignored_by_reason: Mapping[IgnoreReason, int]
     dropped_attributes: int
 
@@ -40,6 +43,7 @@ class _Tally(Generic[R]):
     def __init__(self) -> None:
         self.records: list[R] = []
         self.rejected: list[Rejected] = []
+        self.exposed: list[Exposed] = []
         self.ignored: Counter[IgnoreReason] = Counter()
         self.dropped = 0
 
@@ -47,10 +51,16 @@ class _Tally(Generic[R]):
         if count:
             self.ignored[reason] += count
 
+    def refuse(self, refusal: Refusal, exposed: Exposed | None) -> None:
+        self.rejected.append(refusal.rejected)
+        if exposed is not None:
+            self.exposed.append(exposed)
+
     def decoded(self) -> Decoded[R]:
         return Decoded(
             tuple(self.records),
             tuple(self.rejected),
+            tuple(self.exposed),
             MappingProxyType(dict(self.ignored)),
             self.dropped,
         )
@@ -101,7 +111,7 @@ def _take_event(
         known, dropped, deny_listed = sift(item.attributes, event.allowed)
         record = event.build(Reading(origin, time_ns, known, deny_listed, item.has_body))
     except Refusal as refusal:
-        tally.rejected.append(refusal.rejected)
+        tally.refuse(refusal, exposed_by_event(item, origin, event))
         return
     if record is None:
         tally.ignore(IgnoreReason.OTHER_FLAG)
@@ -139,7 +149,7 @@ def read_metrics(
                 try:
                     taken = take_point(point, arrival)
                 except Refusal as refusal:
-                    tally.rejected.append(refusal.rejected)
+                    tally.refuse(refusal, exposed_by_point(point, origin))
                     continue
                 if isinstance(taken, IgnoreReason):
                     tally.ignore(taken)

@@ -14,9 +14,9 @@ from reducer.rollout.invariants import NEVER_ON_A_METRIC
 from reducer.vocabulary import Mode
 
 _SHARED = frozenset({contract.GUARD, contract.MODE})
-_ALLOWED = {metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()} | {
-    contract.DURATION_METRIC: _SHARED
-}
+ALLOWED_ON_POINTS = {
+    metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()
+} | {contract.DURATION_METRIC: _SHARED}
 _PREFIX = "agent.guard."
 
 
@@ -38,7 +38,7 @@ class Taken(NamedTuple):
 
 def take_point(point: Point, arrival: Arrival) -> Taken | IgnoreReason:
     """Turn a point into a record; raises Refusal for one that counts for nothing."""
-    if point.metric not in _ALLOWED:
+    if point.metric not in ALLOWED_ON_POINTS:
         return IgnoreReason.UNKNOWN_METRIC
     match point:
         case OtherPoint(metric, instrument):
@@ -68,7 +68,7 @@ def _counter(point: NumberPoint, arrival: Arrival) -> Taken:
     if value is None or not 0 <= value <= contract.TOKEN_LIMIT:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} has the value {point.value}")
     start_ns, time_ns = _interval(point, arrival)
-    sifted = sift(point.attributes, _ALLOWED[point.metric], forbidden=NEVER_ON_A_METRIC)
+    sifted = sift(point.attributes, ALLOWED_ON_POINTS[point.metric], forbidden=NEVER_ON_A_METRIC)
     guard, mode = _guard_and_mode(sifted, arrival)
     record = CounterPoint(
         origin=arrival.origin,

@@ -173,6 +173,20 @@ class DurationPoint:
     deny_listed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposed:
+    """A refused item that carried content (`sensitive_field`); it is no record.
+
+    `time_ns` is the sender's own and may be anything. `guard` is the one that the item named.
+    """
+
+    origin: Origin
+    time_ns: int
+    guard: str | None
+    assignment_ids: tuple[str, ...]
+    identity: int
+
+
 LogRecord: TypeAlias = (
     PromptStart | PromptEnd | PromptDisruption | Transition | LoopDetected | FlagEvaluation
 )

@@ -121,9 +121,9 @@ class EvidenceStore:
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
         """Return every cell of the environment with its number."""
         stored = self._redis.hgetall(EvidenceKeys(environment).cells)
-        names = (name for name in stored if not name.startswith(b"#"))
-        named = ((whole(stored[name]), text(name)) for name in names)
-        return tuple(sorted(((number, Cell.named(name)) for number, name in named), key=_number))
+        named = ((text(name), number) for name, number in stored.items())
+        cells = ((whole(number), Cell.named(name)) for name, number in named if name[0] != "#")
+        return tuple(sorted(cells, key=_number))
 
     @unavailable()
     def owner_days(

@@ -219,12 +219,11 @@ class RefusedEvent:
     """A refused item that showed a violation: it raises counters of intake, and nothing else."""
 
     seen: Seen
-    day: date
     health: tuple[str, ...] = ()
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
-        head = ["r", str(self.seen.digest), self.seen.bucket, "", "", 0, self.day.isoformat()]
+        head = ["r", str(self.seen.digest), self.seen.bucket, "", "", 0, ""]
         return [*head, self.seen.second, [], -1, [], self.health]
 
 

@@ -9,6 +9,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
+from control_plane.clock import to_ns
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.ingest.wire import Encoding
 from reducer.rollout.assignment import Assignment
@@ -110,6 +111,25 @@ def test_a_record_without_an_id_is_volume_and_no_evidence(context, host):
         "agent.guard.transition{decision=tracked}": 1,
         "agent.guard.prompt.end": 1,
     }
+
+
+def test_volume_of_a_guard_that_nobody_knows_has_no_name(context, host):
+    told = [
+        Prompt("p-1", [], AT, guard=f"made_up_{at}").transition(1, "tracked") for at in range(3)
+    ]
+    flag = {"feature_flag.key": "agent.guard.made_up", "feature_flag.result.variant": "shadow"}
+    asked = Event("feature_flag.evaluation", AT, flag)
+    assert partial_of(host.send(logs([*told, asked]))) == (0, "")
+    labels = {"agent.guard.name": "made_up", "agent.guard.mode": "shadow"}
+    at_ns = to_ns(AT)
+    request = counter_request(
+        labels, as_int=1, time_unix_nano=at_ns, start_time_unix_nano=at_ns - 1
+    )
+    assert partial_of(host.send(request), "metrics") == (0, "")
+    cells = {cell for _, cell in context.evidence.cells(ENVIRONMENT)}
+    assert {cell.guard for cell in cells} == {"unnamed"}
+    counted = context.evidence.counters(ENVIRONMENT, TODAY)
+    assert sum(counted.values()) == 5
 
 
 def test_a_transition_under_the_id_of_another_guard_is_volume(context, host, owner_id):

@@ -1,0 +1,79 @@
+"""What a refused item carried that must never be sent: that counts, whatever else is wrong."""
+
+from control_plane.ingest import contract, fields
+from control_plane.ingest.events import Event
+from control_plane.ingest.exposure import Sifted, sift
+from control_plane.ingest.identity import canonical, digest63
+from control_plane.ingest.otlp import Attributes, LogItem, OtherPoint, Point
+from control_plane.ingest.points import ALLOWED_ON_POINTS
+from control_plane.ingest.records import Exposed, LogRecord, MetricRecord, Origin, PromptEvent
+from control_plane.ingest.rejections import Refusal
+from reducer.rollout.invariants import NEVER_ON_A_METRIC
+
+
+def exposed_by_event(item: LogItem, origin: Origin, event: Event) -> Exposed | None:
+    """Return the content that a refused log event carried; None when it carried none."""
+    if contract.ASSIGNMENT_ID not in event.allowed:
+        return None
+    sifted = sift(item.attributes, event.allowed)
+    if not sifted.deny_listed and not item.has_body:
+        return None
+    time_ns = item.time_ns or item.observed_time_ns
+    return Exposed(
+        origin=origin,
+        time_ns=time_ns,
+        guard=_guard(sifted),
+        assignment_ids=_assignment_ids(sifted) or origin.assignment_ids,
+        identity=_identity(origin, str(time_ns), item.attributes),
+    )
+
+
+def exposed_by_point(point: Point, origin: Origin) -> Exposed | None:
+    """Return the content that a refused point carried; None when it carried none."""
+    allowed = ALLOWED_ON_POINTS.get(point.metric)
+    if allowed is None or isinstance(point, OtherPoint):
+        return None
+    sifted = sift(point.attributes, allowed, forbidden=NEVER_ON_A_METRIC)
+    if not sifted.deny_listed:
+        return None
+    interval = f"{point.metric} {point.start_ns} {point.time_ns}"
+    return Exposed(
+        origin=origin,
+        time_ns=point.time_ns,
+        guard=_guard(sifted),
+        assignment_ids=origin.assignment_ids,
+        identity=_identity(origin, interval, point.attributes),
+    )
+
+
+def exposed_by_record(record: LogRecord | MetricRecord) -> Exposed | None:
+    """Return the content of a record that is refused for its assignment ids; None without any."""
+    if not isinstance(record, PromptEvent) or not (record.deny_listed or record.has_body):
+        return None
+    kind = type(record).__name__
+    return Exposed(
+        origin=record.origin,
+        time_ns=record.time_ns,
+        guard=None,
+        assignment_ids=record.assignment_ids,
+        identity=digest63(
+            "exposed", record.origin.environment, kind, record.prompt_id, str(record.time_ns)
+        ),
+    )
+
+
+def _guard(sifted: Sifted) -> str | None:
+    guard = sifted.known.get(contract.GUARD)
+    return guard if isinstance(guard, str) else None
+
+
+def _assignment_ids(sifted: Sifted) -> tuple[str, ...]:
+    try:
+        return fields.assignment_ids(sifted.known)
+    except Refusal:
+        return ()
+
+
+def _identity(origin: Origin, when: str, attributes: Attributes) -> int:
+    named = [text for key in sorted(attributes) for text in (key, canonical(attributes[key]))]
+    return digest63("exposed", origin.environment, origin.instance_id, when, *named)

@@ -1,0 +1,148 @@
+"""Content on an item that is refused for something else: a violation all the same, no evidence."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from control_plane.clock import to_ns
+from control_plane.ingest.otlp import Value
+from reducer.vocabulary import Invariant, Mode
+from tests.control_plane.hosts import Event, Host, Prompt, assigned, logs, partial_of
+from tests.control_plane.ingest.bodies import counter_request
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+
+AT = NOW - timedelta(hours=2)
+BAD_COUNT: Mapping[str, Value] = {"agent.guard.sequence": -1}
+
+
+@pytest.fixture
+def context(store):
+    return world_in(context_over(store), Mode.ENFORCE).context
+
+
+@pytest.fixture
+def host(context):
+    return Host(context)
+
+
+def environment(context):
+    found = context.environments.load(ENVIRONMENT)
+    assert found is not None
+    return found
+
+
+def idle_violations(context) -> dict[str, int]:
+    """Return what intake counted of violations that change nothing."""
+    counted = context.evidence.health(ENVIRONMENT)
+    return {name: count for name, count in counted.items() if "_violation:" in name}
+
+
+REFUSED = pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"agent.guard.decision": "no word of ours"}, id="a bad word"),
+        pytest.param({"agent.guard.sequence": -1}, id="a bad count"),
+        pytest.param({"agent.guard.mode": None}, id="a missing field"),
+        pytest.param({"agent.guard.error.type": "é"}, id="a bad name"),
+    ],
+)
+
+
+def refused(
+    context, changed: Mapping[str, Value] | None = None, *, ids: tuple[str, ...] | None = None
+) -> Event:
+    """Return a transition with content that is refused for another field."""
+    owner_ids = (assigned(context, "owner-1")[1],) if ids is None else ids
+    event = Prompt("p-1", owner_ids, AT).transition(1, "tracked")
+    content = {"tool.arguments": "rm -rf"}
+    return replace(event, attributes={**event.attributes, **content, **(changed or {})})
+
+
+@REFUSED
+def test_content_on_a_refused_record_latches_all_the_same(context, host, changed):
+    told = logs([refused(context, changed)])
+    for _ in range(2):
+        rejected, message = partial_of(host.send(told))
+        assert (rejected, message.partition(":")[0]) == (1, "bad_attribute")
+    (found,) = context.incidents.violations(ENVIRONMENT)
+    assert (found.invariant, found.guard) == (Invariant.SENSITIVE_FIELD, GUARD)
+    assert environment(context).latch is not None
+    assert context.evidence.days(ENVIRONMENT) == ()
+    counted = context.evidence.health(ENVIRONMENT)
+    assert (counted["accepted"], counted["refused"]) == (0, 2)
+    assert "last_record_s" not in counted
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(NOW - timedelta(days=4), id="too late"),
+        pytest.param(NOW + timedelta(hours=1), id="of the future"),
+    ],
+)
+def test_content_on_a_record_of_no_acceptable_time_latches(context, host, at):
+    told = replace(refused(context), at=at)
+    assert partial_of(host.send(logs([told])))[0] == 1
+    assert environment(context).latch is not None
+
+
+def test_a_body_on_a_record_of_two_owners_latches(context, host):
+    ids = tuple(assigned(context, f"owner-{number}")[1] for number in (1, 2))
+    told = replace(Prompt("p-1", ids, AT).start(), body="the whole prompt")
+    assert partial_of(host.send(logs([told])))[0] == 1
+    assert environment(context).latch is not None
+
+
+def test_an_overlong_prompt_id_latches(context, host):
+    _, owner_id = assigned(context, "owner-1")
+    assert partial_of(host.send(logs([Prompt("p" * 129, [owner_id], AT).start()])))[0] == 1
+    assert environment(context).latch is not None
+
+
+def test_content_on_a_refused_point_latches(context, host):
+    _, owner_id = assigned(context, "owner-1")
+    at_ns = to_ns(AT)
+    labels = {
+        "agent.guard.name": GUARD,
+        "agent.guard.mode": "shadow",
+        "agent.guard.prompt.id": "p-1",
+    }
+    request = counter_request(
+        labels, as_int=-1, time_unix_nano=at_ns, start_time_unix_nano=at_ns - 1
+    )
+    attribute = request.resource_metrics[0].resource.attributes.add(key="agent.guard.assignment.id")
+    attribute.value.string_value = owner_id
+    assert partial_of(host.send(request), "metrics")[0] == 1
+    (found,) = context.incidents.violations(ENVIRONMENT)
+    assert found.invariant is Invariant.SENSITIVE_FIELD
+    assert environment(context).latch is not None
+
+
+@pytest.mark.parametrize(
+    ("ids", "is_trusted", "counter"),
+    [
+        pytest.param(None, False, "untrusted_violation", id="from an untrusted producer"),
+        pytest.param((), True, "unvouched_violation", id="without an id"),
+        pytest.param(("a1.forged",), True, "unvouched_violation", id="under a forged id"),
+    ],
+)
+def test_content_on_a_refused_record_that_nothing_vouches_for_is_counted_once(
+    context, ids, is_trusted, counter
+):
+    host = Host(context, is_trusted=is_trusted)
+    told = logs([refused(context, BAD_COUNT, ids=ids)])
+    for _ in range(2):
+        assert partial_of(host.send(told))[0] == 1
+    assert idle_violations(context) == {f"{counter}:sensitive_field": 1}
+    assert environment(context).latch is None
+
+
+def test_a_refused_record_without_content_is_no_violation(context, host):
+    _, owner_id = assigned(context, "owner-1")
+    event = Prompt("p-1", [owner_id], AT).transition(1, "tracked")
+    event = replace(event, attributes={**event.attributes, **BAD_COUNT})
+    assert partial_of(host.send(logs([event])))[0] == 1
+    assert context.incidents.violations(ENVIRONMENT) == ()
+    assert idle_violations(context) == {}
