@@ -30,7 +30,6 @@ NOW = datetime(2026, 11, 29, 3, tzinfo=UTC)
 OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
 GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 OTHER_GUARD = replace(GUARD, guard="identical_call")
-THIRD_GUARD = replace(GUARD, guard="duplicate_call_id")
 START = Started(hour=23)
 DISCONNECTED = Disrupted(DisruptionKind.DISCONNECT)
 RETRIED = Disrupted(DisruptionKind.RETRY)
@@ -91,31 +90,6 @@ def test_one_prompt_under_two_guards_counts_once_for_each(evidence):
     seal(evidence, FRIDAY)
     (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
     assert (sealed.hourly_prompts[23], sealed.ended, sealed.records) == (1, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [
-        pytest.param((GUARD, OTHER_GUARD), (), id="sent once"),
-        pytest.param((GUARD,), (OTHER_GUARD,), id="sent again for another guard"),
-        pytest.param((GUARD,), (OTHER_GUARD, GUARD), id="sent again for more guards"),
-        pytest.param((GUARD, OTHER_GUARD), (THIRD_GUARD, GUARD), id="sent again for others"),
-    ],
-)
-def test_a_record_about_several_guards_is_one_record_of_the_contract(evidence, first, then):
-    digests = {GUARD: 1, OTHER_GUARD: 2, THIRD_GUARD: 3}
-    for sent in (first, then):
-        write(
-            evidence,
-            *(
-                event(news, 10 * kind + digests[guard], cells=(guard,))
-                for kind, news in enumerate((START, END, RETRIED, DISCONNECTED))
-                for guard in sent
-            ),
-        )
-    seal(evidence, FRIDAY)
-    (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
-    assert (sealed.records, sealed.conforming) == (4, 4)
 
 
 def test_an_end_without_a_start_counts_as_started(evidence):

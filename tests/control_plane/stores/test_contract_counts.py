@@ -1,0 +1,63 @@
+"""What the contract check counts: records, however many guards one of them is about."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_events import (
+    Disrupted,
+    Ended,
+    EvidenceBatch,
+    PromptEvent,
+    PromptKey,
+    Seen,
+    Started,
+)
+from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
+
+HERE = "internal"
+FRIDAY = date(2026, 11, 27)
+SECOND = int(datetime(2026, 11, 27, 23, tzinfo=UTC).timestamp())
+NOW = datetime(2026, 11, 29, 3, tzinfo=UTC)
+OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
+GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
+OTHER_GUARD = replace(GUARD, guard="identical_call")
+THIRD_GUARD = replace(GUARD, guard="duplicate_call_id")
+NEWS = (
+    Started(hour=23),
+    Ended(Outcome.COMPLETED, 120, 3, 400, transitions=0, calls_after_would_stop=0, hour=23),
+    *map(Disrupted, DisruptionKind),
+)
+
+
+@pytest.fixture
+def evidence(any_store):
+    return EvidenceStore(any_store)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        pytest.param((GUARD, OTHER_GUARD), (), id="sent once"),
+        pytest.param((GUARD,), (OTHER_GUARD,), id="sent again for another guard"),
+        pytest.param((GUARD,), (OTHER_GUARD, GUARD), id="sent again for more guards"),
+        pytest.param((GUARD, OTHER_GUARD), (THIRD_GUARD, GUARD), id="sent again for others"),
+    ],
+)
+def test_a_record_about_several_guards_is_one_record_of_the_contract(evidence, first, then):
+    digests = {GUARD: 1, OTHER_GUARD: 2, THIRD_GUARD: 3}
+    for sent in (first, then):
+        events = [
+            PromptEvent(
+                Seen(10 * kind + digests[guard], SECOND), OWNER, FRIDAY, (guard,), True, news
+            )
+            for kind, news in enumerate(NEWS)
+            for guard in sent
+        ]
+        evidence.write(HERE, EvidenceBatch(tuple(events)))
+    assert evidence.seal(HERE, FRIDAY, at=NOW, longest_outage_seconds=61.0)
+    (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
+    assert (sealed.records, sealed.conforming) == (4, 4)
