@@ -1,6 +1,7 @@
 """The checks of a gate beside its metrics. What was not reported is no data, never zero."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from analysis.evidence import Share, WaveEvidence, days_used
 from analysis.report import Check, CheckResult
@@ -8,12 +9,21 @@ from analysis.sentences import listed, share
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Verdict
 
+# Of a cohort's prompts, from which share on those of other versions make the comparison invalid.
+OFF_PIN_LIMIT = Fraction(1, 100)
+
 
 def run_checks(evidence: WaveEvidence, policy: GatePolicy) -> tuple[CheckResult, ...]:
     """Return every check's result, in the order in which a gate's sentence prefers them."""
     coverage = _coverage(evidence, policy)
     contract = _contract(evidence, policy)
-    return _dwell(evidence, policy), coverage, contract, _invariants(evidence, coverage)
+    return (
+        _dwell(evidence, policy),
+        coverage,
+        contract,
+        _invariants(evidence, coverage),
+        _version_purity(evidence),
+    )
 
 
 def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
@@ -85,3 +95,25 @@ def _invariants(evidence: WaveEvidence, coverage: CheckResult) -> CheckResult:
         sentence = "No violation is known, but coverage does not show that none was missed."
         return CheckResult(Check.INVARIANTS, Verdict.NO_DATA, sentence, numbers)
     return CheckResult(Check.INVARIANTS, Verdict.WITHIN, "No invariant was violated.", numbers)
+
+
+def _version_purity(evidence: WaveEvidence) -> CheckResult:
+    """Whether the wave compares the versions it is about: others stay in, as intended to treat."""
+    seen = {cohort: part for cohort, part in evidence.off_pin.items() if part.whole}
+    numbers: dict[str, int | float | str] = {"allowed_below_share": float(OFF_PIN_LIMIT)}
+    if not seen:
+        sentence = "Version purity is not known: no prompt was started."
+        return CheckResult(Check.VERSION_PURITY, Verdict.NO_DATA, sentence, numbers)
+    for cohort, off in sorted(seen.items()):
+        numbers |= {f"{cohort}_off_pin": off.part, f"{cohort}_prompts": off.whole}
+    told = listed(
+        [
+            f"{off.part:,} of {off.whole:,} prompts ({share(off.part, off.whole)}) in {cohort}"
+            for cohort, off in sorted(seen.items())
+        ]
+    )
+    sentence = f"Versions that are not pinned started {told}"
+    if any(off.part >= OFF_PIN_LIMIT * off.whole for off in seen.values()):
+        asked = f"{sentence}; less than {100 * float(OFF_PIN_LIMIT):g} % is asked for."
+        return CheckResult(Check.VERSION_PURITY, Verdict.INVALID, asked, numbers)
+    return CheckResult(Check.VERSION_PURITY, Verdict.WITHIN, f"{sentence}.", numbers)

@@ -39,7 +39,9 @@ class WaveEvidence:
     cohorts are `everyone` and no metric is compared. `rostered` counts the owners of each
     cohort's roster, and is empty in shadow. `coverage` is covered of ended prompts over the days
     used, `contract` conforming of all records of the last complete day; None says that nobody
-    reported it. `violations` are those of this wave; `lost` are prompts without an end after 24 h.
+    reported it. `off_pin` counts, in each cohort compared, the prompts that started with a version
+    the wave does not pin, of all that started on the days used. `violations` are those of this
+    wave; `lost` are prompts without an end after 24 h.
     """
 
     environment: str
@@ -54,6 +56,7 @@ class WaveEvidence:
     declared_days: int
     coverage: Share | None
     contract: Share | None
+    off_pin: Mapping[Cohort, Share]
     violations: Mapping[Invariant, int]
     lost: int
 
@@ -62,6 +65,11 @@ class WaveEvidence:
             raise ValueError(f"declared_days is {self.declared_days}; a look needs at least 1 day")
         if self.lost < 0 or any(count < 0 for count in self.violations.values()):
             raise ValueError("lost prompts and violations are counts; none may be negative")
+        if set(self.off_pin) != {self.treated, self.reference}:
+            raise ValueError(
+                f"off_pin names {', '.join(self.off_pin) or 'no cohort'}; give the shares of "
+                f"{self.treated} and {self.reference}"
+            )
         days = [day.day for day in self.days]
         if any(later <= earlier for earlier, later in itertools.pairwise(days)):
             raise ValueError("the days of a wave must be in order, each once")

@@ -33,6 +33,7 @@ class Check(StrEnum):
     COVERAGE = "coverage"
     CONTRACT = "contract"
     INVARIANTS = "invariants"
+    VERSION_PURITY = "version_purity"
 
 
 @dataclass(frozen=True, slots=True)

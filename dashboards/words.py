@@ -71,6 +71,7 @@ CHECK_NAMES = {
     "coverage": "Telemetry coverage",
     "contract": "Telemetry contract",
     "invariants": "Invariants",
+    "version_purity": "Version purity",
     "minimum_data": "Minimum data",
     "balance": "Cohort balance",
     "review": "Human review",
@@ -83,6 +84,7 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
     "coverage": {"covered": "covered prompts", "needed_share": "needed share"},
     "contract": {"conforming": "conforming records", "needed_share": "needed share"},
     "invariants": {},
+    "version_purity": {},
 }
 
 

@@ -15,6 +15,7 @@ from control_plane.jobs.gathering import (
     days_for,
     evidence_digest,
     gather,
+    is_older_than_evidence,
     look_of,
     policy_at,
 )
@@ -47,6 +48,8 @@ def evaluate_gate(
     wave = context.environments.wave(environment, guard, rollout.wave)
     if wave is None or gate_for(rollout.phase) is not asked.gate or rollout.wave != asked.wave:
         done = _failed(context, asked, "the wave it was asked for is over; ask again")
+    elif is_older_than_evidence(context, wave):
+        done = _failed(context, asked, "the wave is older than its evidence; start a new one")
     else:
         asked = replace(asked, violations=held.violations)
         done = _evaluated(context, rollout, wave, asked)
@@ -77,7 +80,9 @@ def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation
         **to_wire(evaluation),
         "policy_hash": context.policies.hash,
         "code_version": __version__,
-        "evidence_digest": evidence_digest(rows, wave, policy_hash=context.policies.hash),
+        "evidence_digest": evidence_digest(
+            evidence, rows, roster_digest=wave.roster_digest, policy_hash=context.policies.hash
+        ),
     }
     result = orjson.dumps(wire, option=orjson.OPT_SORT_KEYS).decode()
     return replace(
@@ -124,6 +129,8 @@ def request_due_evaluations(context: Context, environment: str) -> tuple[Evaluat
 
 
 def _is_due(context: Context, rollout: Rollout, wave: Wave) -> bool:
+    if is_older_than_evidence(context, wave):
+        return False
     complete = len(complete_days(days_for(context, rollout, wave)))
     look = look_of(wave, complete)
     if complete < look:

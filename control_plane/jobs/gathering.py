@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import date
+from dataclasses import fields, replace
+from datetime import date, timedelta
 from hashlib import sha256
 
 import orjson
@@ -11,9 +11,10 @@ import pandas as pd
 
 from analysis.frames import owner_totals
 from analysis.gates import Share, WaveDay, WaveEvidence
+from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from control_plane.queries.days import WaveDayView, complete_days, wave_days
-from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
 from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import Rollout, Wave
@@ -40,6 +41,15 @@ def look_of(wave: Wave, complete: int) -> int:
 def policy_at(policy: GatePolicy, wave: Wave) -> GatePolicy:
     """Return the policy with alpha split over the wave's looks (statistics: K looks at alpha/K)."""
     return replace(policy, alpha=policy.alpha / len(wave.looks))
+
+
+def is_older_than_evidence(context: Context, wave: Wave) -> bool:
+    """Whether evidence of the wave's first days may be gone, so that other days would be its first.
+
+    Evidence is kept in real time, while a demo's days pass in seconds.
+    """
+    age_seconds = context.clock.wall_ns() / NANOSECONDS - context.clock.wall_at(wave.opened_at)
+    return age_seconds > timedelta(days=KEPT_DAYS).total_seconds()
 
 
 def days_for(context: Context, rollout: Rollout, wave: Wave) -> tuple[WaveDayView, ...]:
@@ -76,17 +86,30 @@ def gather(
         declared_days=declared,
         coverage=Share(sum(row.covered for row in rows), ended) if ended else None,
         contract=_contract(context, rollout.environment, complete),
+        off_pin=_off_pin(wave, rows),
         violations=_violations(context, rollout.environment, wave, rows),
         lost=sum(row.lost for row in rows),
     )
     return evidence, rows
 
 
-def evidence_digest(rows: Sequence[OwnerDay], wave: Wave, *, policy_hash: str) -> str:
-    """Return the SHA-256 over the owner-days, the roster's digest and the policy's hash."""
-    plain = [asdict(row) for row in rows]
-    content = {"rows": plain, "roster": wave.roster_digest, "policy": policy_hash}
-    return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+def evidence_digest(
+    evidence: WaveEvidence, rows: Sequence[OwnerDay], *, roster_digest: str, policy_hash: str
+) -> str:
+    """Return the SHA-256 over all that decides, as canonical JSON.
+
+    That is the wave's evidence, the owner-days of which its owner totals are sums, the roster's
+    digest and the policy's hash.
+    """
+    named = (field.name for field in fields(evidence) if field.name != "owners")
+    content = {
+        "evidence": {name: getattr(evidence, name) for name in named},
+        "rows": rows,
+        "roster": roster_digest,
+        "policy": policy_hash,
+    }
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+    return sha256(orjson.dumps(content, option=options)).hexdigest()
 
 
 def _frame(rows: Sequence[OwnerDay]) -> pd.DataFrame:
@@ -113,6 +136,16 @@ def _contract(context: Context, environment: str, complete: Sequence[date]) -> S
     if not last or last[0].records == 0:
         return None
     return Share(last[0].conforming, last[0].records)
+
+
+def _off_pin(wave: Wave, rows: Sequence[OwnerDay]) -> Mapping[Cohort, Share]:
+    started: Counter[Cohort] = Counter()
+    off: Counter[Cohort] = Counter()
+    for row in rows:
+        started[row.cohort] += row.started
+        off[row.cohort] += 0 if row.version in wave.version_pin else row.started
+    compared = (TREATED[wave.phase], REFERENCE[wave.phase])
+    return {cohort: Share(off[cohort], started[cohort]) for cohort in compared}
 
 
 def _violations(

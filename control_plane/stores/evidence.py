@@ -17,6 +17,8 @@ from reducer.rollout.days import SealedDay
 from reducer.vocabulary import Cohort
 
 OWNER_BUCKETS = 256
+# In real time since the last write; evidence.lua holds the same.
+KEPT_DAYS = 120
 HOURS = 24
 _READ_AT_ONCE = 512
 
@@ -36,13 +38,15 @@ class OwnerDay:
     The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
     and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
     decisions, every other one counts prompts; `switched` those that were told with two modes or
-    cohorts, whether or not a start or an end of them is known. `durations` holds pairs of a base-2
+    cohorts, whether or not a start or an end of them is known. `version` is that of the prompts'
+    earliest records. `durations` holds pairs of a base-2
     exponential bucket at scale 7 (seconds) and its count.
     """
 
     owner: str
     day: date
     cohort: Cohort
+    version: str
     started: int
     cancelled: int
     completed: int
@@ -139,14 +143,14 @@ class EvidenceStore:
             if cell.guard == guard and cell.wave == wave and cell.cohort is not None
         ]
         rows = self._rows(environment, chosen, days)
-        return tuple(sorted(rows, key=lambda row: (row.day, row.owner, row.cohort)))
+        return tuple(sorted(rows, key=lambda row: (row.day, row.owner, row.cohort, row.version)))
 
     def _rows(
         self, environment: str, cells: Sequence[tuple[int, Cell]], days: Sequence[date]
     ) -> Iterator[OwnerDay]:
         keys = EvidenceKeys(environment)
         wanted = [
-            (cell.cohort, day, keys.owner_days(number, day, bucket))
+            (cell, day, keys.owner_days(number, day, bucket))
             for number, cell in cells
             for day in days
             for bucket in range(OWNER_BUCKETS)
@@ -156,10 +160,9 @@ class EvidenceStore:
             pipe = self._redis.pipeline(transaction=False)
             for _, _, key in part:
                 pipe.hgetall(key)
-            for (cohort, day, _), held in zip(part, pipe.execute(), strict=True):
+            for (cell, day, _), held in zip(part, pipe.execute(), strict=True):
                 for owner, packed in held.items():
-                    assert cohort is not None  # cells without a cohort hold no owner-days
-                    yield _owner_day(text(owner), day, cohort, packed)
+                    yield _owner_day(text(owner), day, cell, packed)
 
     @unavailable()
     def owner_rows(
@@ -178,9 +181,9 @@ class EvidenceStore:
             pipe.hget(key, pseudonym)
         found = zip(wanted, pipe.execute(), strict=True)
         return tuple(
-            (cell, _owner_day(pseudonym, day, cell.cohort, packed))
+            (cell, _owner_day(pseudonym, day, cell, packed))
             for (cell, day, _), packed in found
-            if packed is not None and cell.cohort is not None
+            if packed is not None
         )
 
     @unavailable()
@@ -204,13 +207,14 @@ def _number(numbered: tuple[int, Cell]) -> int:
     return numbered[0]
 
 
-def _owner_day(owner: str, day: date, cohort: Cohort, packed: object) -> OwnerDay:
+def _owner_day(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
+    assert cell.cohort is not None  # cells without a cohort hold no owner-days
     row = unpack(octets(packed))
     if not isinstance(row, list):
         raise TypeError(f"an owner-day row is stored as {type(row).__name__}, not as a list")
     tail = row[_SUMS:]
     durations = tuple(sorted(zip(tail[::2], tail[1::2], strict=True)))
-    return OwnerDay(owner, day, cohort, *(*row[:_SUMS], durations))
+    return OwnerDay(owner, day, cell.cohort, cell.version, *(*row[:_SUMS], durations))
 
 
 def _sealed(day: date, fields: dict[bytes, bytes]) -> SealedDay:

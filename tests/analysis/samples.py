@@ -122,7 +122,10 @@ def wave(owners: pd.DataFrame, **changes: object) -> WaveEvidence:
         declared_days=7,
         coverage=Share(9_990, 10_000),
         contract=Share(1_000, 1_000),
+        off_pin=dict.fromkeys(PAIR, Share(0, 10_000)),
         violations={},
         lost=4,
     )
+    pair = [changes.get(side, getattr(evidence, side)) for side in ("treated", "reference")]
+    changes = {"off_pin": dict.fromkeys(pair, Share(0, 10_000)), **changes}
     return dataclasses.replace(evidence, **changes)  # type: ignore[arg-type]  # by field name

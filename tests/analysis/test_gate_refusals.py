@@ -20,6 +20,12 @@ def good_owners():
         pytest.param({"lost": -1}, "none may be negative", id="negative lost"),
         pytest.param({"days": days(2)[::-1]}, "in order", id="days out of order"),
         pytest.param({"reference": Cohort.ENFORCED}, "cannot compare enforced", id="one cohort"),
+        pytest.param({"off_pin": {}}, "off_pin names no cohort", id="purity left out"),
+        pytest.param(
+            {"off_pin": {Cohort.ENFORCED: Share(0, 1)}},
+            "off_pin names enforced; give the shares of enforced and control",
+            id="purity of one cohort",
+        ),
         pytest.param({"gate": Gate.SHADOW}, "shadow gate cannot compare", id="two in shadow"),
     ],
 )

@@ -119,6 +119,7 @@ def test_every_check_is_stored_with_its_sentence_and_numbers(stored):
         "coverage",
         "contract",
         "invariants",
+        "version_purity",
     ]
     for check in stored["checks"]:
         assert check["sentence"].endswith(".")

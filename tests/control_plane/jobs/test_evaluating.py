@@ -8,18 +8,20 @@ from typing import Any
 import orjson
 import pytest
 
+from control_plane.clock import NANOSECONDS, Clock, to_ns
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
 from control_plane.commands.evaluations import request_evaluation
 from control_plane.commands.rollback import roll_back
 from control_plane.errors import RuleViolated, StateConflict
 from control_plane.jobs.evaluating import evaluate_gate, request_due_evaluations
+from control_plane.jobs.gathering import is_older_than_evidence
 from control_plane.state import SYSTEM, Evaluation, EvaluationStatus, PromotionStatus
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.days import day_start
 from reducer.vocabulary import Cohort, Gate, Mode, Verdict
 from tests.control_plane.hosts import Calendar, Prompt, issued, logs, pseudonym_in
-from tests.control_plane.lives import HOLDER, Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+from tests.control_plane.lives import BEGAN, HOLDER, Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY, context_over
 
 
 @pytest.fixture
@@ -128,6 +130,36 @@ def test_an_evaluation_whose_wave_is_over_fails_with_words(week):
         EvaluationStatus.FAILED,
         "the wave it was asked for is over; ask again",
     )
+
+
+@pytest.mark.parametrize(
+    ("age", "status"),
+    [
+        pytest.param(timedelta(days=119), EvaluationStatus.DONE, id="evidence is kept"),
+        pytest.param(timedelta(days=121), EvaluationStatus.FAILED, id="evidence may be gone"),
+    ],
+)
+def test_a_wave_older_than_its_evidence_is_evaluated_on_no_later_days(week, age, status):
+    week.calendar.now = BEGAN + age
+    due = request_due_evaluations(week.context, ENVIRONMENT)
+    assert len(due) == (status is EvaluationStatus.DONE)
+    done = week.evaluate()
+    assert done.status is status
+    if status is EvaluationStatus.FAILED:
+        assert done.sentence == "the wave is older than its evidence; start a new one"
+
+
+def test_the_age_of_a_wave_is_counted_in_real_time(week):
+    started = to_ns(week.calendar.now)
+    clock = Clock(
+        wall_ns=lambda: started + 3600 * NANOSECONDS,
+        wall_origin_ns=started,
+        moment_origin_ns=started,
+        speed=86_400.0,
+    )
+    context = context_over(week.store, clock=clock)
+    assert clock.now() > BEGAN + timedelta(days=3600)
+    assert not is_older_than_evidence(context, week.wave)
 
 
 def test_a_gate_of_another_phase_is_not_evaluated(week):

@@ -6,7 +6,8 @@ from datetime import timedelta
 import orjson
 import pytest
 
-from control_plane.jobs.gathering import gather
+from analysis.evidence import Share
+from control_plane.jobs.gathering import evidence_digest, gather
 from control_plane.state import Evaluation
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.days import day_start
@@ -82,6 +83,47 @@ def test_a_switch_of_a_prompt_that_never_started_is_no_owner_day(week):
     after, _ = gather(week.context, week.rollout, week.wave, gate=Gate.SHADOW)
     assert after.owners.equals(before.owners)
     assert switched(week) == 1
+
+
+@pytest.mark.parametrize(
+    ("updated", "verdict"),
+    [
+        pytest.param(3, Verdict.WITHIN, id="fewer than one in a hundred"),
+        pytest.param(4, Verdict.INVALID, id="one in a hundred"),
+    ],
+)
+def test_prompts_of_a_version_that_is_not_pinned_count_against_purity(week, updated, verdict):
+    prompts = list(week.prompts(week.today - timedelta(days=1)))[:updated]
+    renamed = [replace(each, prompt_id=f"2.0 {each.prompt_id}") for each in prompts]
+    told = [event for prompt in renamed for event in prompt.events()]
+    week.host.send(logs(told, version="2.0.0"))
+
+    evidence, _ = gather(week.context, week.rollout, week.wave, gate=Gate.SHADOW)
+
+    assert evidence.off_pin == {Cohort.EVERYONE: Share(updated, 336 + updated)}
+    assert week.evaluate().verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"contract": Share(1, 2)}, id="contract"),
+        pytest.param({"coverage": Share(1, 2)}, id="coverage"),
+        pytest.param({"violations": {Invariant.MODE_MISMATCH: 1}}, id="violations"),
+        pytest.param({"declared_days": 8}, id="declared days"),
+        pytest.param({"rostered": {Cohort.EVERYONE: 1}}, id="rostered"),
+        pytest.param({"off_pin": {Cohort.EVERYONE: Share(1, 2)}}, id="version purity"),
+        pytest.param({"lost": 1}, id="lost"),
+        pytest.param({"days": ()}, id="days"),
+    ],
+)
+def test_all_that_decides_is_in_the_digest(week, changed):
+    evidence, rows = gather(week.context, week.rollout, week.wave, gate=Gate.SHADOW)
+    digests = {
+        evidence_digest(each, rows, roster_digest="", policy_hash="")
+        for each in (evidence, replace(evidence), replace(evidence, **changed))
+    }
+    assert len(digests) == 2
 
 
 def contract_of(done: Evaluation) -> tuple[str, str]:

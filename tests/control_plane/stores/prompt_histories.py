@@ -276,6 +276,7 @@ def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> Owne
         owner=owner,
         day=day,
         cohort=where.cohort,
+        version=where.version,
         durations=tuple(durations),
         **outcomes,
         **{name: counts[name] for name in (*others, *more)},

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence import KEPT_DAYS, EvidenceStore
 from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
@@ -102,6 +102,15 @@ def test_beyond_the_bound_of_a_cells_counters_they_become_other(evidence):
     assert counted[GUARD, "other"] == 5
     assert counted[GUARD, "points{label=0}"] == 2
     assert evidence.health(HERE)["overflow:counters"] == 5
+
+
+def test_evidence_is_kept_for_as_long_as_a_wave_may_be_evaluated(any_store, evidence):
+    write(evidence, start(0, GUARD))
+    ((number, _),) = evidence.cells(HERE)
+    keys = EvidenceKeys(HERE)
+    kept = timedelta(days=KEPT_DAYS).total_seconds()
+    for key in (keys.owner_days(number, DAY, 17), keys.day(DAY)):
+        assert kept - 60 < any_store.ttl(key) <= kept
 
 
 def test_an_owner_keeps_the_newest_versions_and_producers(any_store, evidence):
