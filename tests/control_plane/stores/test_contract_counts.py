@@ -13,6 +13,7 @@ from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
     PromptKey,
+    PromptNews,
     Seen,
     Started,
 )
@@ -26,10 +27,10 @@ OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
 GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 OTHER_GUARD = replace(GUARD, guard="identical_call")
 THIRD_GUARD = replace(GUARD, guard="duplicate_call_id")
-NEWS = (
+NEWS: tuple[PromptNews, ...] = (
     Started(hour=23),
     Ended(Outcome.COMPLETED, 120, 3, 400, transitions=0, calls_after_would_stop=0, hour=23),
-    *map(Disrupted, DisruptionKind),
+    *(Disrupted(kind) for kind in DisruptionKind),
 )
 
 
