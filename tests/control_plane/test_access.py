@@ -13,7 +13,7 @@ def context(store):
     return world_in(context_over(store), Mode.SHADOW, owners=1).context
 
 
-def entries(context, count: int = 1) -> tuple[dict[str, object], ...]:
+def entries(context, count=1):
     return context.environments.audit_entries(ENVIRONMENT, count=count)
 
 

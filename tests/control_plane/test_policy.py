@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.fixture
-def unreadable(tmp_path) -> Path:
+def unreadable(tmp_path: Path) -> Path:
     """A policy file with a ceiling that no policy may have."""
     path = tmp_path / "policy.toml"
     path.write_text(changed("ceiling_bps = 9000"))

@@ -116,7 +116,7 @@ def test_a_violation_takes_every_guard_of_the_environment_down(raised):
     assert {rollout(raised, guard).phase for guard in (GUARD, OTHER_GUARD)} == {Mode.SHADOW}
 
 
-def newest_entry(world) -> dict[str, object]:
+def newest_entry(world):
     (found,) = world.context.environments.audit_entries(ENVIRONMENT, count=1)
     return found
 

@@ -172,7 +172,7 @@ def test_revisions_within_the_tolerance_are_tolerated(evaluated):
     assert life.promotion(asked.id).status is PromotionStatus.DONE
 
 
-def with_sums(life: Life, evaluation: Evaluation, **changed: int) -> Evaluation:
+def with_sums(life, evaluation, **changed):
     """Store the same evaluation again, as if its days had held something else."""
     (sums,) = evaluation.cohort_sums
     return life.within(
