@@ -17,8 +17,8 @@ from control_plane.commands.changes import (
     shadow_wave,
     stored_rollout,
 )
-from control_plane.commands.promotions import PromotionRequest, request_promotion
-from control_plane.commands.refusals import error_of, gate_required
+from control_plane.commands.promotions import PromotionRequest, promised, request_promotion
+from control_plane.commands.refusals import error_of, gate_required, rule_violated
 from control_plane.context import Context
 from control_plane.errors import InvalidField, NotFound, RuleViolated, WaveFrozenField
 from control_plane.etags import check_precondition, rollout_etag
@@ -31,7 +31,10 @@ from reducer.vocabulary import Cohort, Mode
 
 @dataclass(frozen=True, slots=True)
 class CohortChange:
-    """What is asked for; None leaves a field as it is. The last two make it a promotion."""
+    """What is asked for; None leaves a field as it is.
+
+    The last two make it a promotion, whose mode is the named cohort's unless it is given.
+    """
 
     mode: Mode | None = None
     share_bps: int | None = None
@@ -41,7 +44,11 @@ class CohortChange:
 
 @dataclass(frozen=True, slots=True)
 class CohortAnswer:
-    """The rollout after the change (unchanged while a promotion is pending)."""
+    """The rollout after the change.
+
+    While a promotion is pending it is unchanged; a promotion that is only tried out has id 0 and
+    shows the rollout as it would be, if the worker's checks agree.
+    """
 
     rollout: Rollout
     changed: bool
@@ -91,7 +98,10 @@ def set_cohort_mode(
             if_match=if_match,
             is_dry_run=is_dry_run,
         )
-        return CohortAnswer(rollout, changed=False, promotion=promotion)
+        if not is_dry_run:
+            return CohortAnswer(rollout, changed=False, promotion=promotion)
+        after = promised(context, rollout, asked)
+        return CohortAnswer(after, changed=True, promotion=promotion)
     return _lower(
         context,
         (environment, guard, named),
@@ -111,8 +121,8 @@ def _cohort(word: str) -> Cohort:
 
 
 def _promotion(rollout: Rollout, cohort: Cohort, change: CohortChange) -> PromotionRequest:
-    to = change.mode or rollout.phase
-    treated = TREATED.get(to)
+    to = change.mode or _mode_of(cohort) or rollout.phase
+    treated = TREATED[to]
     if cohort is not treated:
         raise RuleViolated(f"a promotion to {to} is asked for on cohort {treated}, not on {cohort}")
     assert change.gate_evaluation is not None  # the caller checked both
@@ -123,6 +133,11 @@ def _promotion(rollout: Rollout, cohort: Cohort, change: CohortChange) -> Promot
         to=to,
         share_bps=change.share_bps,
     )
+
+
+def _mode_of(cohort: Cohort) -> Mode | None:
+    """Return the mode whose promotions are asked for on this cohort."""
+    return next((mode for mode in reversed(Mode) if TREATED[mode] is cohort), None)
 
 
 def _lower(
@@ -141,17 +156,19 @@ def _lower(
         rollout = stored_rollout(context, environment, guard)
         etag = rollout_etag(rollout)
         check_precondition(if_match, etag, is_required=False)
-        if asked.share_bps is not None:
-            _refuse_share(rollout, asked.share_bps)
-        if asked.mode is None:
+        mode = asked.mode or _implied_mode(rollout, cohort, asked)
+        if mode is None:
             return Unchanged(_unchanged(context, rollout))
-        resumes = (rollout.phase, cohort, asked.mode) == (Mode.OFF, Cohort.EVERYONE, Mode.SHADOW)
+        resumes = (rollout.phase, cohort, mode) == (Mode.OFF, Cohort.EVERYONE, Mode.SHADOW)
         if resumes:
             check_precondition(if_match, etag, is_required=True)
-        event = Resumed() if resumes else Lowered(cohort, asked.mode)
+        event = Resumed() if resumes else Lowered(cohort, mode)
         after = applied(context, rollout, event)
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
+        is_lower = after.phase.rank < rollout.phase.rank
+        if asked.share_bps is not None and cohort is TREATED[rollout.phase] and not is_lower:
+            _refuse_share(rollout, asked.share_bps)
         if after is rollout:
             return Unchanged(_unchanged(context, rollout))
         opened = shadow_wave(context, after) if resumes else ()
@@ -159,7 +176,7 @@ def _lower(
         entry = Note(
             actor,
             Action.RESUMED if resumes else Action.MODE_LOWERED,
-            f"{guard}: {cohort} {rollout.phase} -> {asked.mode}",
+            f"{guard}: {cohort} {rollout.phase} -> {mode}",
             reason,
             generation_before=rollout.generation,
             generation_after=after.generation,
@@ -168,6 +185,22 @@ def _lower(
         return Change(before, writes, entry, answer)
 
     return change(context, environment, decide, is_dry_run=is_dry_run)
+
+
+def _implied_mode(rollout: Rollout, cohort: Cohort, asked: CohortChange) -> Mode | None:
+    """Return the mode that a share alone asks for, None when nothing is asked for at all."""
+    if asked.share_bps is None:
+        return None
+    treated = TREATED[rollout.phase]
+    if cohort is treated:
+        return rollout.phase
+    mode = _mode_of(cohort)
+    if mode is None or mode.rank < rollout.phase.rank:
+        raise rule_violated(
+            f"in phase {rollout.phase} a share is set of {treated}, not of {cohort}",
+            pointer="/share_bps",
+        )
+    return mode
 
 
 def _unchanged(context: Context, rollout: Rollout) -> CohortAnswer:

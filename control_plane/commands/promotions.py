@@ -86,10 +86,7 @@ def request_promotion(
             "one with POST .../gate-evaluations"
         )
     check_evaluation(context, held, rollout, evaluation, request=request)
-    draft = _draft_wave(context, rollout, request)
-    after = applied(context, rollout, Promoted(draft))
-    if isinstance(after, Refusal):
-        raise error_of(after, rollout)
+    after = promised(context, rollout, request)
     check_revision(context, rollout, evaluation)
     number = 0 if is_dry_run else context.gates.next_promotion(environment, guard)
     promotion = Promotion(
@@ -98,7 +95,7 @@ def request_promotion(
         gate_evaluation=request.gate_evaluation,
         digest=request.digest,
         to=request.to,
-        share_bps=draft.treated_bps,
+        share_bps=after.treated_bps,
         reason=reason,
         actor=actor,
         requested_at=context.clock.now(),
@@ -107,6 +104,18 @@ def request_promotion(
         context.gates.save_promotion(environment, promotion)
         context.jobs.put(environment, Job(JobKind.PROMOTE, guard, number))
     return promotion
+
+
+def promised(context: Context, rollout: Rollout, request: PromotionRequest) -> Rollout:
+    """Return the rollout as the step would leave it, whatever its evaluation says.
+
+    Raises:
+        StepSkipped, RuleViolated, InvalidField: the ladder or the policy has no such step.
+    """
+    after = applied(context, rollout, Promoted(_draft_wave(context, rollout, request)))
+    if isinstance(after, Refusal):
+        raise error_of(after, rollout)
+    return after
 
 
 def check_evaluation(

@@ -40,9 +40,9 @@ class EvaluationAnswer(EvaluationSummary):
 
 
 class PromotionAnswer(Answer):
-    """One step up. `id` is 0 and there is no link to it when it was only tried out."""
+    """One step up. `id` is null and there is no link to it when it was only tried out."""
 
-    id: int
+    id: int | None
     guard: str
     gate_evaluation: int
     digest: str
@@ -97,7 +97,7 @@ def promotion_answer(environment: str, promotion: Promotion) -> PromotionAnswer:
     address = rollout_address(environment, promotion.guard)
     itself = {"self": f"{address}/promotions/{promotion.id}"} if promotion.id else {}
     return PromotionAnswer(
-        id=promotion.id,
+        id=promotion.id or None,
         guard=promotion.guard,
         gate_evaluation=promotion.gate_evaluation,
         digest=promotion.digest,

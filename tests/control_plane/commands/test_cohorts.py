@@ -187,6 +187,38 @@ def test_a_share_alone_never_changes(enforced):
         set_mode(enforced, "enforced", None, share_bps=499)
 
 
+@pytest.mark.parametrize("mode", [None, "given"])
+@pytest.mark.parametrize(
+    ("phase", "cohort", "to", "share_bps"),
+    [
+        pytest.param(Mode.WARN, "enforced", Mode.ENFORCE, 500, id="enforced in warn"),
+        pytest.param(Mode.SHADOW, "warned", Mode.WARN, 8000, id="warned in shadow"),
+    ],
+)
+def test_a_step_with_its_share_asks_for_a_gate(store, phase, cohort, to, share_bps, mode):
+    world = world_in(context_over(store), phase)
+    with pytest.raises(GateRequired, match=f"Raising {cohort} to {to} is a promotion") as refused:
+        set_mode(world, cohort, to if mode else None, share_bps=share_bps)
+    assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
+
+
+@pytest.mark.parametrize("cohort", ["control", "warned", "everyone", "ineligible"])
+def test_a_share_alone_is_set_of_the_treated_cohort_only(enforced, cohort):
+    with pytest.raises(RuleViolated, match=f"a share is set of enforced, not of {cohort}") as no:
+        set_mode(enforced, cohort, None, share_bps=500)
+    assert "'pointer': '/share_bps'" in str(no.value.extras["errors"])
+
+
+def test_a_share_stands_in_no_lowerings_way(enforced):
+    assert set_mode(enforced, "enforced", Mode.WARN, share_bps=300).rollout.phase is Mode.WARN
+    assert not set_mode(enforced, "enforced", Mode.WARN, share_bps=300).changed
+
+
+def test_the_share_of_a_running_wave_is_frozen_with_its_mode_named_too(enforced):
+    with pytest.raises(WaveFrozenField):
+        set_mode(enforced, "enforced", Mode.ENFORCE, share_bps=499)
+
+
 def restart(world, *, looks=None, pin=None, if_match: str | None = ""):
     return start_wave(
         world.context,

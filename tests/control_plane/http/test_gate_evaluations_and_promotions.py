@@ -89,7 +89,7 @@ def test_a_promotion_overtaken_by_a_change_is_refused_with_the_reason(
 
 def test_a_tried_out_promotion_leaves_nothing(operator, rollout, passed_gate):
     tried = promote(operator, rollout, passed_gate(), query="?dry_run=true")
-    assert (tried.status_code, tried.get_json()["id"]) == (200, 0)
+    assert (tried.status_code, tried.get_json()["id"]) == (200, None)
     assert operator.get(f"{rollout}/promotions").get_json() == {"items": [], "next": None}
 
 

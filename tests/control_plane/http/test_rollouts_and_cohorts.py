@@ -153,6 +153,9 @@ def test_a_raise_that_names_a_passed_gate_becomes_a_promotion(
     }
     tried = operator.put(f"{rollout}/cohorts/warned?dry_run=true", body)
     assert (tried.status_code, "Location" in tried.headers) == (200, False)
+    would = tried.get_json()
+    assert (would["changed"], would["dry_run"], would["promotion"]["id"]) == (True, True, None)
+    assert (would["rollout"]["phase"], would["rollout"]["share_bps"]) == ("warn", 8000)
     asked = operator.put(f"{rollout}/cohorts/warned", body)
     assert asked.status_code == 202
     place = asked.headers["Location"]
