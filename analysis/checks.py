@@ -106,6 +106,9 @@ def _version_purity(evidence: WaveEvidence) -> CheckResult:
         return CheckResult(Check.VERSION_PURITY, Verdict.NO_DATA, sentence, numbers)
     for cohort, off in sorted(seen.items()):
         numbers |= {f"{cohort}_off_pin": off.part, f"{cohort}_prompts": off.whole}
+    if not any(off.part for off in seen.values()):
+        sentence = "Every prompt came from a pinned version."
+        return CheckResult(Check.VERSION_PURITY, Verdict.WITHIN, sentence, numbers)
     told = listed(
         [
             f"{off.part:,} of {off.whole:,} prompts ({share(off.part, off.whole)}) in {cohort}"
