@@ -128,7 +128,7 @@ class Latched(StateConflict):
 
 
 class EvaluationStale(StateConflict):
-    """The gate evaluation named is too old, of another generation, or its evidence was revised."""
+    """The gate evaluation is too old, of another generation or policy, or its days were revised."""
 
     code = "evaluation-stale"
     title = "The gate evaluation is stale"

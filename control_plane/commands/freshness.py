@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 
+import orjson
+
 from control_plane.context import Context
 from control_plane.errors import EvaluationStale, StateConflict
 from control_plane.state import CohortSums, Environment, Evaluation
@@ -29,8 +31,8 @@ def check_freshness(
     """Check that a finished evaluation is of this wave and gate, and not overtaken.
 
     Raises:
-        EvaluationStale: the generation moved, a violation came, or it is older than the policy
-            allows.
+        EvaluationStale: the generation moved, a violation came, the policy is another one, or it
+            is older than the policy allows.
         StateConflict: it is of another phase's gate.
     """
     links = _links(rollout)
@@ -52,6 +54,14 @@ def check_freshness(
             f"{rollout.phase}",
             extras=links,
         )
+    # The policy may have been tightened: the verdict holds for the one that it was made under.
+    made_under = _policy_hash(evaluation)
+    if made_under != context.policies.hash:
+        raise EvaluationStale(
+            f"gate evaluation {evaluation.id} was made under the policy {made_under[:12]}, "
+            f"in force is {context.policies.hash[:12]}; evaluate again",
+            extras=links,
+        )
     hours = context.policies.of(rollout.environment).evaluation_max_age_hours
     assert evaluation.evaluated_at is not None  # it is done
     age = context.clock.now() - evaluation.evaluated_at
@@ -61,6 +71,11 @@ def check_freshness(
             f"policy allows {hours} h; evaluate again",
             extras=links,
         )
+
+
+def _policy_hash(evaluation: Evaluation) -> str:
+    """Return the hash of the policy that the stored result names; its digest covers it."""
+    return str(orjson.loads(evaluation.result or "{}").get("policy_hash", "unknown"))
 
 
 def check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -> None:

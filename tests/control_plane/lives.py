@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 
+import orjson
 from redis import Redis
 
 from control_plane.commands.environments import create_environment, create_rollout
@@ -154,6 +155,7 @@ class Life:
         assert gate is not None
         held = self.context.environments.load(self.environment)
         assert held is not None
+        result = orjson.dumps({"policy_hash": self.context.policies.hash}).decode()
         number = self.context.gates.next_evaluation(self.environment, GUARD)
         done = Evaluation(
             id=number,
@@ -167,8 +169,8 @@ class Life:
             wave=rollout.wave,
             verdict=Verdict.WITHIN.value,
             sentence="Within.",
-            digest=sha256(b"{}").hexdigest(),
-            result="{}",
+            digest=sha256(result.encode()).hexdigest(),
+            result=result,
             violations=held.violations,
         )
         done = replace(done, **changed)  # type: ignore[arg-type]  # fields of an Evaluation

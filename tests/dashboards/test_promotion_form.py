@@ -40,7 +40,7 @@ def evaluated(control: Context, verdict: str) -> str:
         verdict=verdict,
         sentence="Told by the test.",
         digest="d1gest",
-        result=json.dumps(result),
+        result=json.dumps({**result, "policy_hash": control.policies.hash}),
     )
     fence = control.jobs.lease("internal", "a test")
     assert control.gates.finish_evaluation("internal", done, fence=fence)

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from importlib import resources
 
 import pytest
 
 from control_plane.commands.rollback import FoundViolation, acknowledge, latch, roll_back
 from control_plane.errors import EvaluationStale, Latched
 from control_plane.etags import environment_etag
+from control_plane.policy import parse
 from control_plane.queries.gates import gate_page
 from control_plane.state import CohortSums, Evaluation, PromotionStatus
 from reducer.vocabulary import Cohort, Invariant, Mode
@@ -46,6 +48,34 @@ def test_an_evaluation_older_than_a_day_is_stale(life):
     with pytest.raises(EvaluationStale, match=r"24 h old.*24 h; evaluate again") as refused:
         life.ask_promotion(evaluation, Mode.WARN)
     assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
+
+
+@pytest.fixture
+def tighter(life):
+    """The same life under a policy that asks for more."""
+    shipped = resources.files("control_plane").joinpath("policy.toml").read_text("utf-8")
+    policies = parse(shipped.replace("disruption = 0.005", "disruption = 0.004"))
+    return replace(life, context=replace(life.context, policies=policies))
+
+
+def test_an_evaluation_made_under_another_policy_is_stale(life, tighter):
+    evaluation = life.within()
+    told = f"under the policy {life.context.policies.hash[:12]}, .*; evaluate again"
+    with pytest.raises(EvaluationStale, match=told) as refused:
+        tighter.ask_promotion(evaluation, Mode.WARN)
+    assert str(refused.value.extras["links"]).endswith("gate-evaluations'}")
+    tighter.ask_promotion(tighter.within(), Mode.WARN)
+
+
+def test_a_promotion_is_refused_when_the_policy_was_tightened_meanwhile(life, tighter):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    assert "made under the policy" in refusal_of(tighter, asked.id)
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def test_an_evaluation_that_names_no_policy_is_stale(life):
+    with pytest.raises(EvaluationStale, match="under the policy unknown, in force is"):
+        life.ask_promotion(life.within(result="{}"), Mode.WARN)
 
 
 def refusal_of(life: Life, promotion: int) -> str:
@@ -153,6 +183,18 @@ def test_an_evaluation_whose_days_were_revised_is_stale_when_asked_for(evaluated
     assert offer is not None
     assert not offer.is_allowed
     assert "has 845 now; evaluate again" in (offer.why_not or "")
+
+
+def test_the_gate_page_offers_no_step_on_a_verdict_of_another_policy(evaluated):
+    life, evaluation = evaluated
+    policies = replace(life.context.policies, hash="f" * 64)
+    tightened = replace(life.context, policies=policies)
+    offers = [
+        gate_page(context, ENVIRONMENT, GUARD, evaluation.id).offer
+        for context in (life.context, tightened)
+    ]
+    assert [offer is not None and offer.is_allowed for offer in offers] == [True, False]
+    assert "in force is ffffffffffff; evaluate again" in str(offers[1])
 
 
 def test_a_promotion_is_refused_when_the_days_were_revised_meanwhile(evaluated):

@@ -158,7 +158,7 @@ def passed_gate(context: Context, rollout: str) -> Callable[..., Evaluation]:
             verdict=verdict,
             sentence="All checks are within their margins.",
             digest="d" * 64,
-            result='{"schema": 1}',
+            result=f'{{"schema": 1, "policy_hash": "{context.policies.hash}"}}',
         )
         fence = context.jobs.lease(ENVIRONMENT, "test")
         assert context.gates.finish_evaluation(ENVIRONMENT, done, fence=fence)

@@ -29,13 +29,13 @@ def test_an_evaluation_is_asked_for_and_read_where_location_says(operator, rollo
     assert [each["type"] for each in found["conditions"]] == ["done", "within"]
 
 
-def test_a_finished_evaluation_has_its_whole_result(operator, rollout, passed_gate):
+def test_a_finished_evaluation_has_its_whole_result(context, operator, rollout, passed_gate):
     done = passed_gate()
     found = operator.get(f"{rollout}/gate-evaluations/{done.id}").get_json()
     assert (found["verdict"], found["digest"], found["result"]) == (
         "within",
         "d" * 64,
-        {"schema": 1},
+        {"schema": 1, "policy_hash": context.policies.hash},
     )
     assert all(each["status"] == "true" for each in found["conditions"])
 
