@@ -87,7 +87,8 @@ local function seal(keys, argv)
   return 1
 end
 
-redis.register_function('gw_commit', commit)
+-- A full store refuses evidence; it must not refuse a rollback or a latch.
+redis.register_function{function_name='gw_commit', callback=commit, flags={'allow-oom'}}
 redis.register_function('gw_lease', lease)
 redis.register_function('gw_finish', finish)
 redis.register_function('gw_facts', facts)
