@@ -42,6 +42,11 @@ class Latch:
     first_violation: int
     newest_violation: int
 
+    @property
+    def open_violations(self) -> int:
+        """How many violations were recorded and nobody has looked at."""
+        return self.newest_violation - self.first_violation + 1
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -135,7 +140,12 @@ class Lowering:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """One rollback. `is_verified` says that the store, read again, shows no mode above shadow."""
+    """One rollback: of `guards`, with what it lowered.
+
+    `is_verified` says that the store, read again after the commit, shows no mode above shadow; what
+    is stored cannot know it and says False. `id` 0 is the answer of a rollback that found nothing
+    to do and none before it; it is never stored.
+    """
 
     id: int
     at: datetime
@@ -144,6 +154,7 @@ class Rollback:
     changed: bool
     lowerings: tuple[Lowering, ...]
     violation: int | None = None
+    guards: tuple[str, ...] = ()
     is_verified: bool = False
 
 

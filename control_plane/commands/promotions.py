@@ -38,10 +38,8 @@ from control_plane.state import (
     Promotion,
     PromotionStatus,
 )
-from control_plane.stores.codec import encode
-from control_plane.stores.environments import Put
+from control_plane.stores.gates import put_promotion
 from control_plane.stores.jobs import Job, JobKind
-from control_plane.stores.keys import EnvironmentKeys
 from reducer.rollout.draw import BPS
 from reducer.rollout.ladder import Promoted, Refusal
 from reducer.rollout.state import Rollout, Wave
@@ -219,8 +217,9 @@ def _draft_wave(context: Context, rollout: Rollout, request: PromotionRequest) -
 def carry_out(context: Context, environment: str, guard: str, number: int) -> Promotion:
     """Freeze the roster and take the step, or refuse with the reason. Called by the worker.
 
-    The roster is frozen outside the commit; the commit itself compares generation and latch, so a
-    rollback that came in between wins.
+    The roster is frozen outside the commit; the commit itself compares generation and latch and
+    reads the promotion again, so a rollback that came in between wins: it moved the generation or
+    refused the promotion.
 
     Raises:
         NotFound: there is no such promotion.
@@ -249,12 +248,11 @@ def carry_out(context: Context, environment: str, guard: str, number: int) -> Pr
         done = replace(
             asked, status=PromotionStatus.DONE, wave=wave.number, decided_at=context.clock.now()
         )
-        key = EnvironmentKeys(environment).promotion(guard, number)
         writes = (
             put_rollout(after),
             *close_wave(context, rollout),
             *put_wave(environment, guard, wave, roster),
-            Put(key, encode(done)),
+            put_promotion(environment, done),
         )
         note = Note(
             asked.actor,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from control_plane.commands.changes import (
     Change,
@@ -10,12 +11,18 @@ from control_plane.commands.changes import (
     Unchanged,
     change,
     check_reason,
-    close_wave,
     load_environment,
     load_rollout,
-    put_rollout,
-    shadow_wave,
 )
+from control_plane.commands.lowering import (
+    left_by,
+    moves_of,
+    note_of,
+    record_of,
+    verified,
+    writes_of,
+)
+from control_plane.commands.outranked import put_refused, refused_pending
 from control_plane.context import Context
 from control_plane.errors import NotFound, StateConflict
 from control_plane.etags import check_precondition, environment_etag
@@ -25,16 +32,16 @@ from control_plane.state import (
     Actor,
     Environment,
     Latch,
-    Lowering,
     Rollback,
     Violation,
 )
-from control_plane.stores.environments import Put, Write
+from control_plane.stores.environments import Write
 from control_plane.stores.incidents import put_rollback, put_violation
-from reducer.rollout import ladder
-from reducer.rollout.ladder import Refusal, RolledBack, apply
+from reducer.rollout.ladder import Latched, RolledBack
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Invariant, Mode
+
+OPEN_VIOLATIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,22 @@ class FoundViolation:
     generation: int
 
 
+class _Answer(NamedTuple):
+    """A record, and the rollouts as that commit left them: what is read again to verify it."""
+
+    record: Rollback
+    left: tuple[Rollout, ...]
+
+
 def roll_back(
     context: Context, environment: str, *, actor: Actor, reason: str, guard: str | None = None
 ) -> Rollback:
     """Return one guard, or all guards of the environment, to shadow.
 
-    Nothing of the state can refuse it. When there is nothing to lower the newest rollback is
-    answered with `changed` False.
+    Nothing of the state can refuse it. Every pending promotion of these guards is refused in the
+    same commit, in shadow and off too. When there is nothing to lower and nothing to refuse, the
+    newest rollback that was about the guard is answered with `changed` False, and one with id 0
+    when there is none; what is verified then is the phases as they are.
 
     Raises:
         InvalidField: the reason is too short.
@@ -62,22 +78,38 @@ def roll_back(
     """
     reason = check_reason(reason)
 
-    def decide(before: Environment) -> Decision[Rollback]:
-        moves = _moves(context, before, RolledBack(), guard=guard)
-        if not moves:
-            return Unchanged(_nothing_to_lower(context, before, actor, reason))
-        record = _record(context, before, moves, actor=actor, reason=reason)
-        note = _note(record, moves, Action.ROLLED_BACK, environment)
+    def decide(before: Environment) -> Decision[_Answer]:
+        guards = before.guards if guard is None else (guard,)
+        # What waits is read before the phases: a promotion that is carried out in between is seen
+        # in one of the two. An answer that nothing was to do is not compared by any commit.
+        refused = refused_pending(context, environment, guards=guards, reason=reason)
+        moves = moves_of(context, before, RolledBack(), guards=guards)
+        left = left_by(context, before, moves, guards=guards)
+        record = record_of(context, before, moves, actor=actor, reason=reason, guards=guards)
+        if not moves and not refused:
+            return Unchanged(_Answer(_newest(context, record, environment, guard=guard), left))
+        record = replace(record, changed=True)
+        note = note_of(record, moves, Action.ROLLED_BACK, environment, refused=refused)
         after = replace(before, rollbacks=record.id)
         writes: tuple[Write, ...] = (
-            *_writes(context, moves),
+            *writes_of(context, moves),
+            *put_refused(environment, refused),
             put_rollback(environment, record),
         )
-        return Change(after, writes, note, record)
+        return Change(after, writes, note, _Answer(record, left))
 
     if guard is not None:
         load_rollout(context, environment, guard)
-    return _verified(context, environment, change(context, environment, decide))
+    record, left = change(context, environment, decide)
+    return verified(context, record, left)
+
+
+def _newest(context: Context, asked: Rollback, environment: str, *, guard: str | None) -> Rollback:
+    """Return the rollback that holds what was asked for, as an answer that changed nothing."""
+    for held in context.incidents.rollbacks(environment):
+        if guard is None or guard in held.guards:
+            return replace(held, changed=False)
+    return replace(asked, id=0, changed=False)
 
 
 def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -> Rollback | None:
@@ -86,30 +118,48 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
     One commit writes violations, rollback and latch together, before any evidence of the records
     that showed them: a crash in between loses nothing, because the sender repeats the request.
     Every rollout's generation moves, in shadow and in off too: no evaluation made before the
-    violation can promote after it. While a latch holds, a further violation is recorded and no
-    more; the rollback that holds the environment is answered.
+    violation can promote after it, and no promotion that waits is carried out. While a latch
+    holds, a further violation is recorded and no more; the rollback that holds the environment is
+    answered. A latch records `OPEN_VIOLATIONS` at most, each with an audit entry; those beyond
+    change nothing, so that a storm of violating records fills neither the store nor the chain.
     """
 
-    def decide(before: Environment) -> Decision[Rollback | None]:
+    def decide(before: Environment) -> Decision[_Answer | None]:
+        held = before.latch
+        if held is not None and _is_full(held):
+            return Unchanged(_held(context, before, held))
         known = context.incidents.known(environment, [each.identity for each in found])
         fresh = {each.identity: each for each in found if each.identity not in known}
         if not fresh:
             return Unchanged(None)
-        violations = _numbered(context, before, list(fresh.values()))
-        if before.latch is not None:
-            return _recorded(context, before, before.latch, violations)
+        room = OPEN_VIOLATIONS - (0 if held is None else held.open_violations)
+        violations = _numbered(context, before, list(fresh.values())[:room])
+        if held is not None:
+            return _recorded(context, before, held, violations)
         return _latched(context, before, violations)
 
-    record = change(context, environment, decide)
-    return None if record is None else _verified(context, environment, record)
+    answer = change(context, environment, decide)
+    return None if answer is None else verified(context, *answer)
+
+
+def _is_full(latch: Latch) -> bool:
+    """Whether the latch records no further violation."""
+    return latch.open_violations >= OPEN_VIOLATIONS
+
+
+def _held(context: Context, before: Environment, latch: Latch) -> _Answer | None:
+    record = context.incidents.rollback(before.name, latch.rollback)
+    return None if record is None else _Answer(record, context.environments.rollouts(before))
 
 
 def _latched(
     context: Context, before: Environment, violations: tuple[Violation, ...]
-) -> Change[Rollback | None]:
+) -> Change[_Answer | None]:
     newest = violations[-1]
-    moves = _moves(context, before, ladder.Latched())
-    record = _record(context, before, moves, actor=SYSTEM, reason=_reason(newest))
+    moves = moves_of(context, before, Latched(), guards=before.guards)
+    record = record_of(
+        context, before, moves, actor=SYSTEM, reason=_reason(newest), guards=before.guards
+    )
     record = replace(record, violation=newest.id)
     held = Latch(
         rollback=record.id,
@@ -120,21 +170,23 @@ def _latched(
     )
     after = replace(before, latch=held, violations=newest.id, rollbacks=record.id)
     writes: tuple[Write, ...] = (
-        *_writes(context, moves),
+        *writes_of(context, moves),
         *(put_violation(before.name, each) for each in violations),
         put_rollback(before.name, record),
     )
-    return Change(after, writes, _note(record, moves, Action.LATCHED, before.name), record)
+    note = note_of(record, moves, Action.LATCHED, before.name)
+    left = left_by(context, before, moves, guards=before.guards)
+    return Change(after, writes, note, _Answer(record, left))
 
 
 def _recorded(
     context: Context, before: Environment, held: Latch, violations: tuple[Violation, ...]
-) -> Change[Rollback | None]:
+) -> Change[_Answer | None]:
     newest = violations[-1]
     after = replace(before, latch=replace(held, newest_violation=newest.id), violations=newest.id)
     writes = tuple(put_violation(before.name, each) for each in violations)
     note = Note(SYSTEM, Action.VIOLATION_RECORDED, before.name, _reason(newest))
-    return Change(after, writes, note, context.incidents.rollback(before.name, held.rollback))
+    return Change(after, writes, note, _held(context, before, held))
 
 
 def _reason(violation: Violation) -> str:
@@ -151,7 +203,10 @@ def acknowledge(
     reason: str,
     if_match: str | None,
 ) -> Environment:
-    """Release the latch, naming the newest violation seen; a newer one refuses it.
+    """Release the latch, naming the newest violation recorded; a newer one refuses it.
+
+    A full latch may have seen more than it recorded, and after any evaluation: its release counts
+    one violation more, so that only an evaluation made after the release can promote.
 
     Raises:
         NotFound: no such environment or rollback.
@@ -172,87 +227,13 @@ def acknowledge(
                 f"the newest violation is {newest}, not {last_violation}; look at it before you "
                 "acknowledge"
             )
-        after = replace(before, latch=None)
+        violations = before.violations + (1 if _is_full(before.latch) else 0)
+        after = replace(before, latch=None, violations=violations)
         note = Note(actor, Action.ACKNOWLEDGED, f"rollback {rollback}, violation {newest}", reason)
         return Change(after, (), note, after)
 
     change(context, environment, decide)
     return load_environment(context, environment)
-
-
-def _moves(
-    context: Context,
-    before: Environment,
-    event: RolledBack | ladder.Latched,
-    *,
-    guard: str | None = None,
-) -> tuple[tuple[Rollout, Rollout], ...]:
-    """Return the rollouts that the event changes, each before and after it."""
-    pairs: list[tuple[Rollout, Rollout]] = []
-    for rollout in context.environments.rollouts(before):
-        if guard is not None and rollout.guard != guard:
-            continue
-        after = apply(rollout, event)
-        if not isinstance(after, Refusal) and after is not rollout:
-            pairs.append((rollout, after))
-    return tuple(pairs)
-
-
-def _writes(context: Context, moves: Sequence[tuple[Rollout, Rollout]]) -> tuple[Put, ...]:
-    return tuple(
-        write
-        for before, after in moves
-        for write in (
-            put_rollout(after),
-            *close_wave(context, before),
-            *(shadow_wave(context, after) if after.wave else ()),
-        )
-    )
-
-
-def _record(
-    context: Context,
-    before: Environment,
-    moves: Sequence[tuple[Rollout, Rollout]],
-    *,
-    actor: Actor,
-    reason: str,
-) -> Rollback:
-    lowerings = tuple(
-        Lowering(after.guard, rollout.phase, after.phase, after.generation)
-        for rollout, after in moves
-        if after.phase.rank < rollout.phase.rank
-    )
-    return Rollback(
-        id=before.rollbacks + 1,
-        at=context.clock.now(),
-        actor=actor,
-        reason=reason,
-        changed=bool(lowerings),
-        lowerings=lowerings,
-    )
-
-
-def _note(
-    record: Rollback, moves: Sequence[tuple[Rollout, Rollout]], action: Action, environment: str
-) -> Note:
-    """Name every guard that moved; the entry's own generations have room for one alone."""
-    if len(moves) == 1:
-        before, after = moves[0]
-        return Note(
-            record.actor,
-            action,
-            f"{environment}: {after.guard}",
-            record.reason,
-            generation_before=before.generation,
-            generation_after=after.generation,
-        )
-    named = ", ".join(
-        f"{after.guard} generation {before.generation} -> {after.generation}"
-        for before, after in moves
-    )
-    target = f"{environment}: {named}" if named else environment
-    return Note(record.actor, action, target, record.reason)
 
 
 def _numbered(
@@ -271,23 +252,3 @@ def _numbered(
         )
         for number, each in enumerate(fresh, start=before.violations + 1)
     )
-
-
-def _nothing_to_lower(context: Context, before: Environment, actor: Actor, reason: str) -> Rollback:
-    newest = context.incidents.rollback(before.name, before.rollbacks)
-    if newest is not None:
-        return replace(newest, changed=False)
-    return Rollback(0, context.clock.now(), actor, reason, changed=False, lowerings=())
-
-
-def _verified(context: Context, environment: str, record: Rollback) -> Rollback:
-    """Read the store again: no guard that was lowered may show a mode above shadow.
-
-    A promotion that was decided after the rollback has a newer generation and does not count.
-    """
-    for lowering in record.lowerings:
-        held = context.environments.rollout(environment, lowering.guard)
-        is_current = held is not None and held.generation == lowering.generation
-        if held is None or (is_current and held.phase.rank > Mode.SHADOW.rank):
-            return record
-    return replace(record, is_verified=True)

@@ -38,21 +38,32 @@ class LoweringAnswer(Answer):
 
 
 class RollbackAnswer(Answer):
-    """One rollback. `is_verified`: the store, read again, shows no mode above shadow.
+    """One rollback: of `guards`, with what it lowered.
 
-    `id` is 0 when the environment was never rolled back, since there was nothing to lower.
+    `id` is null, and nothing can be read under it, in the one answer to a rollback that found
+    nothing to do and no rollback of these guards before it.
     """
 
-    id: int
+    id: int | None
     at: datetime
     actor: str
     is_automatic: bool
     reason: str
     changed: bool
     lowerings: list[LoweringAnswer]
+    guards: list[str]
     violation: int | None
-    is_verified: bool
     links: dict[str, str]
+
+
+class RollbackOutcome(RollbackAnswer):
+    """What a rollback that was just asked for came to.
+
+    `is_verified`: the store, read again, shows no mode above shadow. It speaks of that moment, so
+    a rollback that is read later does not have it.
+    """
+
+    is_verified: bool
 
 
 @blueprint.get("/environments/<environment>/rollbacks", responses={200: Page[RollbackAnswer]})
@@ -81,19 +92,21 @@ def read_rollback(path: RollbackPath) -> Response:
 
 @blueprint.post(
     "/environments/<environment>/rollbacks",
-    responses={200: RollbackAnswer, 201: RollbackAnswer},
+    responses={200: RollbackOutcome, 201: RollbackOutcome},
 )
 def roll_back(path: EnvironmentPath, body: NewRollback) -> Response:
     """Return one guard, or all of the environment, to shadow, from any phase, at any generation.
 
     Neither If-Match nor Idempotency-Key nor Content-Type is looked at: nothing but a missing
-    reason or right stands in the way. 200 with `changed: false` says that nothing was above shadow.
+    reason or right stands in the way. Pending promotions of these guards are refused with it. 200
+    with `changed: false` says that nothing was above shadow and no promotion waited.
     """
     actor = requests.require(Role.OPERATOR, path.environment)
     record = roll_back_now(
         requests.context(), path.environment, actor=actor, reason=body.reason, guard=body.guard
     )
-    answer = _answer(path.environment, record)
+    shown = _answer(path.environment, record)
+    answer = RollbackOutcome(**dict(shown), is_verified=record.is_verified)
     if not record.changed:
         return respond(answer)
     return respond(answer, status=201, location=answer.links["self"])
@@ -107,7 +120,10 @@ def roll_back(path: EnvironmentPath, body: NewRollback) -> Response:
 def acknowledge_rollback(
     path: RollbackPath, header: MaybeKeyed, body: NewAcknowledgement
 ) -> Response:
-    """Release the latch, naming the newest violation that was seen; needs If-Match."""
+    """Release the latch, naming the newest violation that was recorded; needs If-Match.
+
+    A latch records 1,000 violations; later ones change nothing until it is released.
+    """
     actor = requests.require(Role.OPERATOR, path.environment)
     environment = acknowledge(
         requests.context(),
@@ -125,7 +141,7 @@ def _answer(environment: str, rollback: Rollback) -> RollbackAnswer:
     address = environment_address(environment)
     itself = {"self": f"{address}/rollbacks/{rollback.id}"} if rollback.id else {}
     return RollbackAnswer(
-        id=rollback.id,
+        id=rollback.id or None,
         at=rollback.at,
         actor=rollback.actor.id,
         is_automatic=rollback.actor.kind is ActorKind.SYSTEM,
@@ -137,7 +153,7 @@ def _answer(environment: str, rollback: Rollback) -> RollbackAnswer:
             )
             for each in rollback.lowerings
         ],
+        guards=list(rollback.guards),
         violation=rollback.violation,
-        is_verified=rollback.is_verified,
         links={**itself, "environment": address},
     )

@@ -150,7 +150,7 @@ def latch_view(environment: Environment) -> LatchView | None:
 def open_violations(environment: Environment) -> int:
     """Count the violations that the latch waits for somebody to look at."""
     held = environment.latch
-    return 0 if held is None else held.newest_violation - held.first_violation + 1
+    return 0 if held is None else held.open_violations
 
 
 def gate_summary(evaluation: Evaluation) -> GateSummary:

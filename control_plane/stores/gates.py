@@ -2,14 +2,21 @@
 
 from redis import Redis
 
-from control_plane.state import Evaluation, EvaluationStatus, Promotion
+from control_plane.state import Evaluation, EvaluationStatus, Promotion, PromotionStatus
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
+from control_plane.stores.environments import Put
 from control_plane.stores.functions import call
 from control_plane.stores.keys import EnvironmentKeys
 from control_plane.stores.replies import whole
 
 _NEWEST = 50
+
+
+def put_promotion(environment: str, promotion: Promotion) -> Put:
+    """Return the write of a promotion, for a commit."""
+    key = EnvironmentKeys(environment).promotion(promotion.guard, promotion.id)
+    return Put(key, encode(promotion))
 
 
 class GateStore:
@@ -91,6 +98,17 @@ class GateStore:
         numbers = range(newest, max(0, newest - at_most), -1)
         found = (self.promotion(environment, guard, number) for number in numbers)
         return tuple(each for each in found if each is not None)
+
+    @unavailable()
+    def pending_promotions(self, environment: str, guard: str) -> tuple[Promotion, ...]:
+        """Return every promotion that waits for the worker, oldest first, in two round trips."""
+        keys = EnvironmentKeys(environment)
+        numbers = range(1, self._promotion_count(environment, guard) + 1)
+        if not numbers:
+            return ()
+        stored = self._redis.mget([keys.promotion(guard, number) for number in numbers])
+        found = (decode(Promotion, each) for each in stored if each is not None)
+        return tuple(each for each in found if each.status is PromotionStatus.PENDING)
 
     @unavailable()
     def _promotion_count(self, environment: str, guard: str) -> int:

@@ -47,6 +47,35 @@ def test_a_second_rollback_answers_the_same_record_unchanged(operator, in_warn):
     assert (second.status_code, shown["changed"], shown["id"]) == (200, False, first["id"])
 
 
+def test_a_rollback_in_shadow_that_refuses_a_promotion_is_a_change(operator, rollout, passed_gate):
+    gate = passed_gate()
+    body = {"gate_evaluation": gate.id, "digest": gate.digest, "to": "warn", "reason": REASON}
+    pending = operator.post(f"{rollout}/promotions", body, Idempotency_Key="up")
+    done = operator.post(ROLLBACKS, {"reason": REASON})
+    shown = done.get_json()
+    assert (done.status_code, shown["changed"], shown["lowerings"]) == (201, True, [])
+    refused = operator.get(pending.headers["Location"]).get_json()
+    assert (refused["status"], refused["refusal"]) == ("refused", f"rolled back: {REASON}")
+
+
+@pytest.mark.parametrize("body", [{}, {"guard": GUARD}])
+def test_nothing_to_do_and_no_rollback_before_it_has_no_id(operator, rollout, body):
+    done = operator.post(ROLLBACKS, {"reason": REASON, **body})
+    shown = done.get_json()
+    assert (done.status_code, shown["id"], shown["changed"]) == (200, None, False)
+    assert (shown["guards"], shown["is_verified"]) == ([GUARD], True)
+    assert shown["links"] == {"environment": PLACE}
+    assert operator.get(ROLLBACKS).get_json()["items"] == []
+
+
+def test_only_the_answer_to_a_rollback_says_that_it_is_verified(operator, in_warn):
+    done = operator.post(ROLLBACKS, {"reason": REASON})
+    outcome = done.get_json()
+    assert outcome.pop("is_verified") is True
+    assert operator.get(done.headers["Location"]).get_json() == outcome
+    assert operator.get(ROLLBACKS).get_json()["items"] == [outcome]
+
+
 def test_a_rollback_of_one_guard_names_it(operator, in_warn):
     done = operator.post(ROLLBACKS, {"reason": REASON, "guard": GUARD})
     assert done.status_code == 201

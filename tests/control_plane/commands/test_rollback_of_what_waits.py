@@ -1,0 +1,117 @@
+"""A rollback outranks the promotions that wait for the worker, in shadow as elsewhere."""
+
+import pytest
+
+from control_plane.commands.environments import create_rollout
+from control_plane.commands.promotions import carry_out
+from control_plane.commands.rollback import FoundViolation, latch, roll_back
+from control_plane.state import Action, PromotionStatus
+from reducer.vocabulary import Invariant, Mode
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, VERSION, WHY
+
+OTHER_GUARD = "duplicate_call_id"
+
+
+@pytest.fixture
+def life(store):
+    """Three days of shadow, and a second guard of which nothing is known."""
+    found = Life.begin(store)
+    found.live(3)
+    create_rollout(
+        found.context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+    )
+    return found
+
+
+def back(life: Life, guard: str | None = None):
+    return roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY, guard=guard)
+
+
+def entries(life: Life) -> tuple[dict[str, object], ...]:
+    return life.context.environments.audit_entries(ENVIRONMENT)
+
+
+@pytest.mark.parametrize("guard", [None, GUARD])
+def test_a_rollback_in_shadow_refuses_the_promotion_that_waits(life, guard):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    done = back(life, guard)
+    assert (done.id, done.changed, done.lowerings, done.is_verified) == (1, True, (), True)
+    held = life.promotion(asked.id)
+    assert (held.status, held.refusal) == (PromotionStatus.REFUSED, f"rolled back: {WHY}")
+    assert held.decided_at == life.calendar.now
+    life.work()
+    assert life.promotion(asked.id) == held
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def test_the_audit_entry_names_every_refused_promotion(life):
+    numbers = [life.ask_promotion(life.within(), Mode.WARN).id for _ in range(2)]
+    back(life)
+    entry = entries(life)[0]
+    assert (entry["action"], entry["reason"]) == (Action.ROLLED_BACK, WHY)
+    assert entry["target"] == f"{ENVIRONMENT}: " + ", ".join(
+        f"refused promotion {number} of {GUARD}" for number in numbers
+    )
+
+
+def test_a_promotion_that_waits_is_refused_beside_what_is_lowered(life):
+    life.promote(Mode.WARN)
+    asked = life.ask_promotion(life.within(), Mode.ENFORCE)
+    done = back(life)
+    assert [each.guard for each in done.lowerings] == [GUARD]
+    assert life.promotion(asked.id).status is PromotionStatus.REFUSED
+    assert entries(life)[0]["target"] == (
+        f"{ENVIRONMENT}: {GUARD}, refused promotion {asked.id} of {GUARD}"
+    )
+
+
+def test_more_promotions_than_a_page_shows_are_all_refused(life):
+    evaluation = life.within()
+    numbers = [life.ask_promotion(evaluation, Mode.WARN).id for _ in range(51)]
+    back(life)
+    assert {life.promotion(number).status for number in numbers} == {PromotionStatus.REFUSED}
+
+
+def test_a_rollback_of_another_guard_leaves_a_promotion_waiting(life):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    assert not back(life, OTHER_GUARD).changed
+    assert life.promotion(asked.id).status is PromotionStatus.PENDING
+
+
+def test_a_decided_promotion_is_not_refused_after_the_fact(life):
+    done = life.promote(Mode.WARN)
+    back(life)
+    assert life.promotion(done.id) == done
+    before = len(entries(life))
+    assert not back(life).changed
+    assert len(entries(life)) == before
+
+
+def test_a_promotion_asked_for_after_the_rollback_is_carried_out(life):
+    life.ask_promotion(life.within(), Mode.WARN)
+    back(life)
+    assert life.promote(Mode.WARN).status is PromotionStatus.DONE
+
+
+def test_an_automatic_rollback_leaves_nothing_that_waits_to_be_carried_out(life):
+    asked = life.ask_promotion(life.within(), Mode.WARN)
+    found = FoundViolation("record 1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
+    latch(life.context, ENVIRONMENT, [found])
+    assert carry_out(life.context, ENVIRONMENT, GUARD, asked.id).status is PromotionStatus.REFUSED
+    assert life.rollout.phase is Mode.SHADOW
+
+
+def test_nothing_to_do_answers_the_newest_rollback_of_that_guard(life):
+    life.promote(Mode.WARN)
+    of_guard = back(life, GUARD)
+    nothing = back(life, OTHER_GUARD)
+    assert (nothing.id, nothing.changed, nothing.guards) == (0, False, (OTHER_GUARD,))
+    assert nothing.is_verified
+    life.promote(Mode.WARN)
+    of_all = back(life)
+    assert (of_all.guards, back(life, OTHER_GUARD).id) == ((OTHER_GUARD, GUARD), of_all.id)
+    life.promote(Mode.WARN)
+    newest = back(life, GUARD)
+    assert [back(life, GUARD).id, back(life, OTHER_GUARD).id] == [newest.id, of_all.id]
+    assert of_guard.id == 1
