@@ -10,8 +10,9 @@ import pandas as pd
 
 from analysis.frames import Outcomes, checked_totals, outcomes
 from analysis.gates import Share, WaveDay, WaveEvidence
-from reducer.rollout.policy import GatePolicy, MinimumData
+from reducer.rollout.policy import MinimumData
 from reducer.vocabulary import Cohort, Gate, Metric
+from tests.policies import shipped_policy
 
 REFERENCES = Path(__file__).parents[1] / "fixtures" / "stats"
 DATASETS = (
@@ -34,7 +35,8 @@ ENFORCE_MARGINS = {
     Metric.TOKENS: 1.10,
     Metric.TURNS: 1.10,
 }
-POLICY = GatePolicy(
+POLICY = dataclasses.replace(
+    shipped_policy(),
     version="test",
     margins={
         Gate.WARN: {Metric.CANCELLATION: 0.005, Metric.DISRUPTION: 0.005},

@@ -1,21 +1,23 @@
-"""The numbers that a gate asks for unless a policy says otherwise."""
+"""The numbers that a gate asks for: none stands in the domain, the policy says them all."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import MISSING, FrozenInstanceError, fields
 
 import pytest
 
-from reducer.rollout.policy import GatePolicy
+from reducer.rollout.policy import GatePolicy, MinimumData
 from reducer.rollout.state import CEILING_BPS
+from tests.policies import shipped_policy
 
 
-def test_a_policy_that_says_nothing_asks_for_seven_days_and_five_percent():
-    policy = GatePolicy(version="test", margins={})
-    assert (policy.dwell_days, policy.evaluation_max_age_hours) == (7, 24)
-    assert (policy.ceiling_bps, policy.holdback_bps) == (CEILING_BPS, 2000)
-    assert (policy.coverage_floor, policy.contract_floor) == (0.99, 0.99)
-    assert policy.revision_tolerance == 0.005
+@pytest.mark.parametrize("asked", [GatePolicy, MinimumData])
+def test_no_number_of_a_policy_has_a_default(asked):
+    assert {each.name for each in fields(asked) if each.default is not MISSING} <= {"requires"}
+
+
+def test_a_new_rollout_has_the_ceiling_of_the_shipped_policy():
+    assert shipped_policy().ceiling_bps == CEILING_BPS
 
 
 def test_a_policy_cannot_be_changed_under_a_gate():
     with pytest.raises(FrozenInstanceError):
-        GatePolicy(version="test", margins={}).alpha = 0.5  # type: ignore[misc]  # the point
+        shipped_policy().alpha = 0.5  # type: ignore[misc]  # the point
