@@ -110,7 +110,7 @@ class Fleet:
 
 
 def _poisson(mean: float, dice: Random) -> int:
-    """Draw a Poisson number by multiplying uniforms (Knuth, The Art of Computer Programming 2)."""
+    """Draw a Poisson number: how many uniforms can be multiplied before exp(-mean) is reached."""
     limit, product, count = math.exp(-mean), dice.random(), 0
     while product > limit:
         product *= dice.random()
