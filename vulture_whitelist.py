@@ -35,3 +35,4 @@ _.WebWorker  # gunicorn_conf.py names it
 _.handle_error  # gunicorn, of a worker
 _.addr  # gunicorn, by position
 _.order  # dataclasses, to compare what is due at the same time
+_.format_commands  # click, which writes help by it

@@ -1,18 +1,28 @@
 """The command `guardwave`. A base install has `version` alone; the server's commands load late."""
 
 import importlib
+from typing import NamedTuple
 
 import click
 
 from control_plane import __version__
 from control_plane.errors import GuardwaveError, StartError
 
+
+class Late(NamedTuple):
+    """A command of the server: the module it lives in, its name there, and what help says of it."""
+
+    module: str
+    name: str
+    about: str
+
+
 _SERVER_COMMANDS = {
-    "serve": ("control_plane.cli.serve", "serve"),
-    "worker": ("control_plane.cli.serve", "worker"),
-    "demo": ("control_plane.cli.demo", "demo"),
-    "token": ("control_plane.cli.token", "token"),
-    "audit": ("control_plane.cli.audit", "audit"),
+    "serve": Late("control_plane.cli.serve", "serve", "Serve pages, API and OTLP."),
+    "worker": Late("control_plane.cli.serve", "worker", "Run the worker alone."),
+    "demo": Late("control_plane.cli.demo", "demo", "Run the whole loop, days passing in seconds."),
+    "token": Late("control_plane.cli.token", "token", "Create, list and revoke tokens."),
+    "audit": Late("control_plane.cli.audit", "audit", "Check the audit chains."),
 }
 
 
@@ -28,15 +38,21 @@ class LateGroup(click.Group):
         found = _SERVER_COMMANDS.get(cmd_name)
         if found is None:
             return super().get_command(ctx, cmd_name)
-        module, name = found
         try:
-            command: click.Command = getattr(importlib.import_module(module), name)
+            command: click.Command = getattr(importlib.import_module(found.module), found.name)
         except ModuleNotFoundError as missing:
             raise click.ClickException(
                 f"`guardwave {cmd_name}` needs the server ({missing.name} is missing); "
-                "install guardwave[server]"
+                "install it from a checkout with pip install '.[server]'"
             ) from missing
         return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what help says of the commands, without importing any."""
+        own = {name: command.get_short_help_str() for name, command in self.commands.items()}
+        late = {name: command.about for name, command in _SERVER_COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted((own | late).items()))
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; an error that names its remedy is one line on stderr, exit code 1."""
@@ -48,6 +64,7 @@ class LateGroup(click.Group):
 
 
 @click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(version)s")
 def main() -> None:
     """The rollout control plane for the guards that keep AI agents from looping."""
 

@@ -40,6 +40,7 @@ REAL_SECONDS_A_DAY = 8
 SPEED = DAY_S / REAL_SECONDS_A_DAY
 _ENVIRONMENTS = (bootstrap.INTERNAL, bootstrap.PUBLIC)
 _LOOK_EVERY_S = 1.0
+DEFAULT_DATA = "guardwave-demo"
 
 
 @click.group(invoke_without_command=True)
@@ -47,13 +48,13 @@ _LOOK_EVERY_S = 1.0
 def demo(ctx: click.Context) -> None:
     """Run the whole loop: a simulated fleet, its history, a live enforce wave, days in seconds."""
     if ctx.invoked_subcommand is None:
-        _run(Settings.from_env(_with_policy(os.environ)))
+        _run(Settings.from_env(_of_demo(os.environ)))
 
 
-def _with_policy(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the demo's policy, unless another one is named."""
+def _of_demo(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the demo's own policy and directory, unless others are named."""
     policy = resources.files("control_plane.demo").joinpath("policy.toml")
-    return {"GUARDWAVE_POLICY": str(policy), **env}
+    return {"GUARDWAVE_POLICY": str(policy), "GUARDWAVE_DATA": DEFAULT_DATA, **env}
 
 
 def _run(settings: Settings) -> None:
@@ -68,7 +69,7 @@ def _run(settings: Settings) -> None:
     supervisor.watch_signals()
     try:
         context, link = _begin(settings)
-        environment = _with_policy(os.environ)
+        environment = _of_demo(os.environ)
         fleet = [sys.executable, "-m", "control_plane.cli", "demo", "fleet"]
         supervisor.children += [web_child(environment), worker_child(environment)]
         supervisor.start()
@@ -108,7 +109,7 @@ def _begin(settings: Settings) -> tuple[Context, str]:
     )
     live = open_context(settings, client)
     live.environments.store_id()
-    return live, sign_in_link(live, settings, name="demo viewer")
+    return live, sign_in_link(live, settings, name="demo sign-in")
 
 
 def _mark(live_at: datetime) -> DemoMark:
@@ -129,7 +130,7 @@ def _what_to_try(settings: Settings, link: str) -> str:
             "",
             f"  1. Sign in (works once):  {link}",
             "  2. Watch internal's first enforce wave; its gate is evaluated after 7 complete",
-            "     days, in about a minute. Two environments, two worlds of evidence.",
+            "     days, in about a minute. public-cloud has evidence of its own.",
             f"  3. Roll internal back:    {url}/environments/internal/rollback",
             "  4. Break an invariant:    guardwave demo misbehave",
             "     (from another terminal; `.venv/bin/guardwave demo misbehave` after `make demo`)",
@@ -177,7 +178,7 @@ def _line(evaluation: Evaluation) -> str:
 @click.option("--owner", default=f"{bootstrap.INTERNAL}-workspace-0007")
 def misbehave_command(environment: str, owner: str) -> None:
     """Let one simulated owner break an invariant of a running demo, and see what happens."""
-    running = files.read(Settings.from_env(os.environ).data_dir)
+    running = files.read(Settings.from_env(_of_demo(os.environ)).data_dir)
     if environment not in running.ingest:
         known = ", ".join(sorted(running.ingest))
         raise click.UsageError(f"the demo has no environment {environment!r}; it has {known}")
@@ -196,7 +197,7 @@ def misbehave_command(environment: str, owner: str) -> None:
 def fleet_command() -> None:
     """Run the simulated fleet of a running demo; `guardwave demo` starts it."""
     logging.basicConfig(format="%(levelname)s %(name)s %(message)s", level=logging.WARNING)
-    settings = Settings.from_env(_with_policy(os.environ))
+    settings = Settings.from_env(_of_demo(os.environ))
     running = files.read(settings.data_dir)
     client = open_store(settings)
     clock = clock_of(DemoStore(client).mark())

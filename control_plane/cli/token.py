@@ -1,6 +1,7 @@
 """`guardwave token`: credentials, made and revoked at the store itself."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,20 +11,32 @@ from rich.table import Column, Table
 
 from control_plane.access import create_token, revoke_token
 from control_plane.context import Context
+from control_plane.errors import StoreStartError
 from control_plane.settings import Settings
 from control_plane.startup import open_context, open_store
 from control_plane.stores.embedded import EmbeddedServer
 from reducer.vocabulary import Role
 
+_PIPE_WIDTH = 200
+
 
 @contextmanager
-def store_context() -> Iterator[Context]:
-    """Open the store of the settings; an embedded one that nobody runs is run meanwhile."""
+def store_context(*, may_be_new: bool = False) -> Iterator[Context]:
+    """Open the store of the settings; an embedded one that nobody runs is run meanwhile.
+
+    Raises:
+        StoreStartError: there is no embedded store yet, and none is to be made.
+    """
     settings = Settings.from_env(os.environ)
     if settings.redis_url is not None:
         yield open_context(settings, open_store(settings))
         return
     is_new = not settings.data_dir.exists()
+    if is_new and not may_be_new:
+        raise StoreStartError(
+            f"there is no store in {settings.data_dir.absolute()}; go to where the server was "
+            "started, or set GUARDWAVE_DATA to its directory"
+        )
     with EmbeddedServer.start(settings.data_dir):
         if is_new:
             click.echo(
@@ -50,7 +63,7 @@ def token() -> None:
 @click.option("--name", default="", metavar="TEXT", help="What the audit calls its holder.")
 def create(role: str, environment: str | None, *, trusted: bool, name: str) -> None:
     """Create a token and print it, the only time it can be seen."""
-    with store_context() as context:
+    with store_context(may_be_new=True) as context:
         known = context.environments.names()
         if environment is not None and environment not in known:
             click.echo(
@@ -82,7 +95,8 @@ def list_tokens() -> None:
             each.created_at.strftime("%Y-%m-%d %H:%M UTC"),
             "revoked" if each.is_revoked else "good",
         )
-    Console().print(table)
+    # A pipe gets one line a token, whatever the width of a terminal would be.
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
 @token.command()
