@@ -14,6 +14,17 @@ def asks_for_page() -> bool:
     return any(kind in _PAGES and quality > 0 for kind, quality in request.accept_mimetypes)
 
 
+def may_be_sent_to_a_page() -> bool:
+    """Whether a redirection to a page would do: to all but those who name something else, as JSON.
+
+    `*/*` and no `Accept` are what people send with curl to see whether a server is there.
+    """
+    accepted = request.accept_mimetypes
+    if not accepted:
+        return True
+    return accepted.best_match(["text/html", "application/json"]) == "text/html"
+
+
 def problem_page(status: int, title: str, detail: str) -> Response:
     """Render an error, hardened here because addresses that no page answers need it too."""
     title, detail = _own_words(title, detail)

@@ -14,7 +14,7 @@ from control_plane.access import (
 )
 from control_plane.context import Context
 from control_plane.errors import Forbidden, NotSignedIn
-from dashboards.problems import asks_for_page
+from dashboards.problems import may_be_sent_to_a_page
 from reducer.vocabulary import Role
 
 PAGE_ROLES = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
@@ -56,7 +56,7 @@ def ask_for_sign_in() -> Response | None:
         return None
     if "/fragments/" in request.path:
         raise NotSignedIn("the session ended; reload the page and sign in again")
-    if not asks_for_page():
+    if not may_be_sent_to_a_page():
         raise NotSignedIn("pages need a session in a browser; programs use /api/v1 with a token")
     address = url_for("pages.sign_in_form")
     if request.method == "GET" and request.full_path.rstrip("?") != url_for("pages.overview"):

@@ -41,12 +41,13 @@ def test_a_rollout_that_does_not_exist_is_named(sign_in: SignIn) -> None:
     [
         pytest.param("text/html,*/*;q=0.8", 303, "text/html", id="a browser"),
         pytest.param("application/json", 401, "application/problem+json", id="a program"),
-        pytest.param("*/*", 401, "application/problem+json", id="curl"),
-        pytest.param(None, 401, "application/problem+json", id="no Accept"),
+        pytest.param("application/json, */*", 401, "application/problem+json", id="a fetch"),
+        pytest.param("*/*", 303, "text/html", id="curl"),
+        pytest.param(None, 303, "text/html", id="no Accept"),
         pytest.param("text/html;q=0", 401, "application/problem+json", id="no page, please"),
     ],
 )
-def test_only_browsers_are_sent_to_the_sign_in_page(
+def test_whoever_does_not_ask_for_something_else_is_sent_to_the_sign_in_page(
     app: Flask, accept: str | None, status: int, mimetype: str
 ) -> None:
     client = app.test_client()
