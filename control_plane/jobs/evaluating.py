@@ -12,14 +12,13 @@ from control_plane.commands.evaluations import request_evaluation
 from control_plane.commands.freshness import cohort_sums, day_revisions
 from control_plane.context import Context
 from control_plane.jobs.gathering import (
-    days_for,
     evidence_digest,
     gather,
     is_older_than_evidence,
     look_of,
     policy_at,
 )
-from control_plane.queries.days import complete_days
+from control_plane.queries.days import complete_days, wave_days
 from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
 from reducer.rollout.phases import gate_for
 from reducer.rollout.state import Rollout, Wave
@@ -68,7 +67,7 @@ def fail_evaluation(
 
 def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation) -> Evaluation:
     policy = policy_at(context.policies.of(rollout.environment), wave)
-    days = [each.day for each in days_for(context, rollout, wave)]
+    days = [each.day for each in wave_days(context, rollout.environment, wave)]
     revisions = day_revisions(context, rollout.environment, days)
     try:
         evidence, rows = gather(context, rollout, wave, gate=asked.gate)
@@ -131,7 +130,7 @@ def request_due_evaluations(context: Context, environment: str) -> tuple[Evaluat
 def _is_due(context: Context, rollout: Rollout, wave: Wave) -> bool:
     if is_older_than_evidence(context, wave):
         return False
-    complete = len(complete_days(days_for(context, rollout, wave)))
+    complete = len(complete_days(wave_days(context, rollout.environment, wave)))
     look = look_of(wave, complete)
     if complete < look:
         return False

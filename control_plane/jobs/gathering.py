@@ -13,7 +13,7 @@ from analysis.frames import owner_totals
 from analysis.gates import Share, WaveDay, WaveEvidence
 from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
-from control_plane.queries.days import WaveDayView, complete_days, wave_days
+from control_plane.queries.days import complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
 from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.policy import GatePolicy
@@ -52,11 +52,6 @@ def is_older_than_evidence(context: Context, wave: Wave) -> bool:
     return age_seconds > timedelta(days=KEPT_DAYS).total_seconds()
 
 
-def days_for(context: Context, rollout: Rollout, wave: Wave) -> tuple[WaveDayView, ...]:
-    """Return the days of the wave so far."""
-    return wave_days(context, rollout.environment, wave)
-
-
 def gather(
     context: Context, rollout: Rollout, wave: Wave, *, gate: Gate
 ) -> tuple[WaveEvidence, Sequence[OwnerDay]]:
@@ -65,7 +60,7 @@ def gather(
     Raises:
         ValueError: the owner-days contradict each other, an owner in two cohorts for one.
     """
-    days = days_for(context, rollout, wave)
+    days = wave_days(context, rollout.environment, wave)
     complete = complete_days(days)
     declared = look_of(wave, len(complete))
     used = complete[:declared]

@@ -9,13 +9,17 @@ from reducer.rollout.days import day_start
 LOOK_BACK_DAYS = 10
 
 
+def latest_due_day(context: Context) -> date:
+    """Return the newest day that ended long enough ago to be sealed."""
+    return (context.clock.now() - context.clock.seal_delay).date() - timedelta(days=1)
+
+
 def seal_due_days(context: Context, environment: str) -> tuple[date, ...]:
     """Seal every day that ended long enough ago; return those sealed now, in order.
 
     A day without any telemetry is sealed too, so that its gap can be told from a late record.
     """
-    now = context.clock.now()
-    latest = (now - context.clock.seal_delay).date() - timedelta(days=1)
+    latest = latest_due_day(context)
     recent = {latest - timedelta(days=back) for back in range(LOOK_BACK_DAYS)}
     first = _first_day(context, environment)
     if first is None:

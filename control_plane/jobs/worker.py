@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import date
 
 from control_plane.commands.promotions import carry_out, refuse_promotion
 from control_plane.context import Context
@@ -14,7 +15,7 @@ from control_plane.jobs.evaluating import (
     request_due_evaluations,
 )
 from control_plane.jobs.pending import queue_pending
-from control_plane.jobs.sealing import seal_due_days
+from control_plane.jobs.sealing import latest_due_day, seal_due_days
 from control_plane.stores.jobs import LEASE_MS, Job, JobKind
 
 TICK_S = 0.2
@@ -32,6 +33,7 @@ class Worker:
         self._fences: dict[str, int] = {}
         self._faults: dict[str, str] = {}
         self._unchecked: set[str] = set()
+        self._sealed_upto: dict[str, date] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. A store that is away is waited for."""
@@ -73,7 +75,8 @@ class Worker:
         if is_new:
             self._fences[environment] = fence
             self._unchecked.add(environment)
-        sealed = seal_due_days(context, environment)
+            self._sealed_upto.pop(environment, None)
+        sealed = self._seal(environment)
         context.evidence.lose_overdue(environment, context.clock.now())
         if sealed or is_new:
             request_due_evaluations(context, environment)
@@ -86,6 +89,15 @@ class Worker:
             # Otherwise the job is the next holder's, who takes it over.
             context.jobs.done(environment, job)
         return True
+
+    def _seal(self, environment: str) -> tuple[date, ...]:
+        """Seal once for each day that became due: the loop looks five times a second."""
+        latest = latest_due_day(self._context)
+        if self._sealed_upto.get(environment) == latest:
+            return ()
+        sealed = seal_due_days(self._context, environment)
+        self._sealed_upto[environment] = latest
+        return sealed
 
     def _forgotten(self, environment: str) -> Job | None:
         """Look once after each new lease, when nothing is queued, for what should be."""

@@ -1,6 +1,7 @@
 """Workers: one does a job once, another takes over from a dead one, none stops at a fault."""
 
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -185,3 +186,23 @@ def test_a_worker_runs_until_it_is_told_to_stop(life):
     thread.join(10)
     assert is_done
     assert not thread.is_alive()
+
+
+def test_a_worker_seals_each_day_that_passes_and_reads_the_days_once_for_it(life):
+    worker = Worker(life.context, holder="one")
+    worker.run_once()
+    for _ in range(2):
+        life.calendar.now += timedelta(days=1)
+        yesterday = life.calendar.now.date() - timedelta(days=1)
+        worker.run_once()
+        assert life.context.evidence.sealed_days(ENVIRONMENT, [yesterday])
+
+        read = day_reads(life)
+        worker.run_once()
+        assert day_reads(life) == read
+
+
+def day_reads(life: Life) -> int:
+    """Return how often a hash of the store was read whole so far, as sealing reads days."""
+    held = life.store.info("commandstats").get("cmdstat_hgetall", {"calls": 0})
+    return int(held["calls"])
