@@ -136,6 +136,17 @@ class DisruptionKind(StrEnum):
     RETRY = "retry"
 
 
+class LoopType(StrEnum):
+    """Which protection ended a turn: reported once, by the first that stopped it."""
+
+    REPEATED_TOOL_EXECUTION_FAILURE = "repeated_tool_execution_failure"
+    GLOBAL_TOOL_CALL_DUPLICATE = "global_tool_call_duplicate"
+    INVALID_TOOL_PARAMS = "invalid_tool_params"
+    IDENTICAL_TOOL_CALL = "identical_tool_call"
+    SIDE_EFFECT_DUPLICATE = "side_effect_duplicate"
+    TOTAL_TOOL_CALLS = "total_tool_calls"
+
+
 class Invariant(StrEnum):
     """What must hold with zero violations."""
 

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from control_plane.ingest.records import LoopType
 from reducer.vocabulary import (
     Decision,
     DisruptionKind,
     ExecutionStatus,
     GuardPhase,
     Invariant,
+    LoopType,
     Mode,
     Outcome,
     ResetReason,

@@ -5,7 +5,6 @@ host did not report the field, which is not the same as zero.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
 from reducer.vocabulary import (
@@ -13,6 +12,7 @@ from reducer.vocabulary import (
     DisruptionKind,
     ExecutionStatus,
     GuardPhase,
+    LoopType,
     Mode,
     Outcome,
     ResetReason,
@@ -20,17 +20,6 @@ from reducer.vocabulary import (
     TerminalStatus,
     ToolType,
 )
-
-
-class LoopType(StrEnum):
-    """What kind of loop a guard says it stopped."""
-
-    REPEATED_TOOL_EXECUTION_FAILURE = "repeated_tool_execution_failure"
-    GLOBAL_TOOL_CALL_DUPLICATE = "global_tool_call_duplicate"
-    INVALID_TOOL_PARAMS = "invalid_tool_params"
-    IDENTICAL_TOOL_CALL = "identical_tool_call"
-    SIDE_EFFECT_DUPLICATE = "side_effect_duplicate"
-    TOTAL_TOOL_CALLS = "total_tool_calls"
 
 
 @dataclass(frozen=True, slots=True)

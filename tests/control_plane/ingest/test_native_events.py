@@ -5,7 +5,6 @@ from control_plane.ingest.native import read_logs
 from control_plane.ingest.records import (
     FlagEvaluation,
     LoopDetected,
-    LoopType,
     PromptDisruption,
     PromptEnd,
     PromptStart,
@@ -18,6 +17,7 @@ from reducer.vocabulary import (
     DisruptionKind,
     ExecutionStatus,
     GuardPhase,
+    LoopType,
     Mode,
     Outcome,
     ResetReason,

@@ -1,0 +1,42 @@
+"""Which mode a guard starts with: a word from the process environment, and the prompt's route."""
+
+from typing import NamedTuple
+
+from reducer.vocabulary import Mode, Route
+
+
+class ParsedMode(NamedTuple):
+    """A mode, and what to tell the operator when the word was none."""
+
+    mode: Mode
+    diagnostic: str | None
+
+
+def parse_mode(word: str | None) -> ParsedMode:
+    """Return the mode a word names, trimmed and in any case; anything else is shadow.
+
+    A missing or blank word is silently shadow, a word that names no mode leaves a diagnostic
+    (guards.md 2.5).
+    """
+    text = "" if word is None else word.strip().lower()
+    if not text:
+        return ParsedMode(Mode.SHADOW, None)
+    if text in _WORDS:
+        return ParsedMode(_WORDS[text], None)
+    return ParsedMode(
+        Mode.SHADOW,
+        f"the guard mode {_shown(text)} is none of {', '.join(_WORDS)}; the guard runs in shadow",
+    )
+
+
+def mode_on(route: Route, mode: Mode) -> Mode:
+    """Return the mode on a route: off everywhere but in the interactive foreground."""
+    return mode if route is Route.INTERACTIVE_FOREGROUND else Mode.OFF
+
+
+_WORDS = {mode.value: mode for mode in Mode}
+
+
+def _shown(text: str) -> str:
+    # The word comes from an environment variable: it may be long, and it may be a secret's place.
+    return repr(text if len(text) <= 24 else text[:24] + "...")

@@ -1,0 +1,95 @@
+"""A guard's state as plain JSON values, with the version that wrote it, and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+JsonValue: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+)
+Document: TypeAlias = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A checked document: read its fields by type; a wrong one is named."""
+
+    guard: str
+    fields: Document
+
+    def whole(self, name: str) -> int:
+        """Return a whole number >= 0."""
+        found = self._of(name)
+        # True is an int to Python and none to us.
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            raise self._wrong(name, "a whole number from 0")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """Return true or false."""
+        found = self._of(name)
+        if not isinstance(found, bool):
+            raise self._wrong(name, "true or false")
+        return found
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        found = self._of(name)
+        if not isinstance(found, str):
+            raise self._wrong(name, "a text")
+        return found
+
+    def optional_text(self, name: str) -> str | None:
+        """Return a text, or None for null."""
+        return None if self._of(name) is None else self.text(name)
+
+    def mapping(self, name: str) -> Document:
+        """Return an object."""
+        found = self._of(name)
+        if not isinstance(found, Mapping):
+            raise self._wrong(name, "an object")
+        return found
+
+    def items(self, name: str) -> Sequence[JsonValue]:
+        """Return a list."""
+        found = self._of(name)
+        if isinstance(found, str) or not isinstance(found, Sequence):
+            raise self._wrong(name, "a list")
+        return found
+
+    def _of(self, name: str) -> JsonValue:
+        if name not in self.fields:
+            raise self._wrong(name, "there")
+        return self.fields[name]
+
+    def _wrong(self, name: str, expected: str) -> ValueError:
+        return ValueError(
+            f"the snapshot of {self.guard} is damaged: {name} must be {expected}; "
+            "start the guard anew"
+        )
+
+
+def seal(guard: str, schema: int, fields: Document) -> Document:
+    """Return a state's fields with the guard and the schema version that wrote them."""
+    return {"guard": guard, "schema": schema, **fields}
+
+
+def unseal(document: object, *, guard: str, schema: int) -> Snapshot | None:
+    """Return the fields of a snapshot, or None when a newer schema wrote it.
+
+    A state of the future is no error of the host: the guard starts anew with enforcement
+    disabled, since what it does not understand may have been a reason not to stop.
+
+    Raises:
+        ValueError: it is no snapshot, or one of another guard; naming the field.
+    """
+    if not isinstance(document, Mapping):
+        raise ValueError(f"the snapshot of {guard} is no object; pass what the guard's dump gave")
+    snapshot = Snapshot(guard, document)
+    found = snapshot.text("guard")
+    if found != guard:
+        raise ValueError(f"guard is {found!r} in a snapshot given to {guard}; pass its own")
+    written = snapshot.whole("schema")
+    if written < 1:
+        raise ValueError(f"the snapshot of {guard} is damaged: schema is {written}; it starts at 1")
+    return snapshot if written <= schema else None
