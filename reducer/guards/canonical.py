@@ -12,6 +12,7 @@ MOST_VALUES = 100_000
 # Python writes no integer of more than 4,300 digits as text.
 MOST_BITS = 14_000
 
+_AS_IS = frozenset({str, bool})
 _encode = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
@@ -58,7 +59,7 @@ def _plain(value: object, place: str, depth: int, budget: list[int]) -> object:
         raise ValueError(f"{place}: more than {MOST_VALUES} values; shorten the arguments")
     # By exact type: a subclass may print as anything, and True is an int to isinstance.
     kind = type(value)
-    if value is None or kind is str or kind is bool:
+    if value is None or kind in _AS_IS:
         return value
     if kind is int or kind is float:
         return _number(value, place)  # type: ignore[arg-type]  # its type was just compared
@@ -77,7 +78,7 @@ def _plain(value: object, place: str, depth: int, budget: list[int]) -> object:
     )
 
 
-def _number(value: int | float, place: str) -> int | float:
+def _number(value: float, place: str) -> int | float:
     if isinstance(value, int):
         if value.bit_length() > MOST_BITS:
             raise ValueError(f"{place}: an integer of more than {MOST_BITS} bits; shorten it")
