@@ -31,6 +31,20 @@ class Share:
             raise ValueError(f"a share needs 0 <= part <= whole, not {self.part} of {self.whole}")
 
 
+@dataclass(frozen=True, slots=True)
+class DrawInputs:
+    """What the draw of a wave was made from, so that anybody can make it again.
+
+    `salt` is the wave's salt text (reducer.rollout.draw.salt_text), `owners` the frozen roster in
+    any order.
+    """
+
+    algorithm: str
+    salt: str
+    share_bps: int
+    owners: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WaveEvidence:
     """The evidence of one wave at one moment.
@@ -42,6 +56,10 @@ class WaveEvidence:
     reported it. `off_pin` counts, in each cohort compared, the prompts that started with a version
     the wave does not pin, of all that started on the days used. `violations` are those of this
     wave; `lost` are prompts without an end after 24 h.
+
+    What follows `lost` is None when nobody reported it, which no check reads as zero: `draw` is
+    what the assignment is replayed from; `guard_totals` (analysis.guard_totals) are what the guard
+    did by owner over the days used, `guard_totals_before` the same over the phase before.
     """
 
     environment: str
@@ -59,6 +77,9 @@ class WaveEvidence:
     off_pin: Mapping[Cohort, Share]
     violations: Mapping[Invariant, int]
     lost: int
+    draw: DrawInputs | None = None
+    guard_totals: pd.DataFrame | None = None
+    guard_totals_before: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if self.declared_days < 1:

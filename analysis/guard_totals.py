@@ -1,0 +1,61 @@
+"""What the guard did, by owner: optional columns that checks read beside the metrics' counts."""
+
+import pandas as pd
+
+from analysis.frames import EXACT, OWNER
+
+# would_stopped and stopped count decisions, calls_after_would_stop tool calls; unreliable and
+# off_pin count prompts.
+GUARD_COUNTS = ("would_stopped", "stopped", "calls_after_would_stop", "unreliable", "off_pin")
+
+
+def guard_totals(owner_days: pd.DataFrame) -> pd.DataFrame:
+    """Sum the guard's columns of owner-days to one row per owner, sorted by owner.
+
+    A column that the owner-days lack is lacking in the answer too: not reported, which no check
+    reads as zero.
+
+    Raises:
+        ValueError: naming column, row and value, for a cell that is not a whole number >= 0.
+    """
+    present = _checked(owner_days)
+    columns = [column for column in GUARD_COUNTS if column in present.columns]
+    return present.groupby(OWNER, as_index=False, sort=True)[columns].sum()
+
+
+def checked_guard_totals(totals: pd.DataFrame) -> pd.DataFrame:
+    """Return guard totals sorted by owner, with whole-numbered counts and only known columns.
+
+    Raises:
+        ValueError: naming column, row and value, for an owner that is there twice or a cell that
+            is not a whole number >= 0.
+    """
+    checked = _checked(totals)
+    repeated = checked[OWNER].duplicated()
+    if repeated.any():
+        place = int(repeated.to_numpy().argmax())
+        raise ValueError(
+            f"column {OWNER!r}, row {totals.index[place]}: {checked[OWNER].iloc[place]!r} is there "
+            "twice; an owner has one row"
+        )
+    return checked.sort_values(OWNER, ignore_index=True)
+
+
+def _checked(frame: pd.DataFrame) -> pd.DataFrame:
+    if OWNER not in frame.columns:
+        raise ValueError(f"guard totals lack the column {OWNER!r}; it names whose counts they are")
+    checked = pd.DataFrame({OWNER: frame[OWNER].astype(object).to_numpy()})
+    for column in GUARD_COUNTS:
+        if column not in frame.columns:
+            continue
+        values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype="float64")
+        # A NaN fails every comparison, so it is refused without a rule of its own.
+        is_count = (values >= 0) & (values < EXACT) & (values % 1.0 == 0)
+        if not is_count.all():
+            place = int((~is_count).argmax())
+            raise ValueError(
+                f"column {column!r}, row {frame.index[place]}: {frame[column].iloc[place]!r} is no "
+                "count; it must be a whole number from 0 to 2^53"
+            )
+        checked[column] = values.astype("int64")
+    return checked
