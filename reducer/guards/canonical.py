@@ -12,7 +12,8 @@ MOST_VALUES = 100_000
 # Python writes no integer of more than 4,300 digits as text.
 MOST_BITS = 14_000
 
-_AS_IS = frozenset({str, bool})
+_AS_IS = frozenset({str, bool, type(None)})
+_NUMBERS = frozenset({int, float})
 _encode = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
@@ -45,12 +46,17 @@ def fingerprint(tool: str, arguments: object, *, aliases: Mapping[str, str] | No
     Raises:
         ValueError: as `canonical_text`, and for a blank or non-text tool name.
     """
-    if not isinstance(tool, str) or not tool.strip():
-        raise ValueError(f"tool is {tool!r}; give the resolved name of the tool")
-    name = tool if aliases is None else aliases.get(tool, tool)
-    # The name is length-prefixed by its JSON quotes: no name and text can be read as another pair.
+    given = _named(tool)
+    name = given if aliases is None else aliases.get(given, given)
+    # JSON's quotes end the name: no other name and text give the same message.
     message = f"{_encode(name)}:{canonical_text(arguments)}"
     return blake2b(message.encode("ascii"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _named(tool: object) -> str:
+    if not isinstance(tool, str) or not tool.strip():
+        raise ValueError(f"tool is {tool!r}; give the resolved name of the tool")
+    return tool
 
 
 def _plain(value: object, place: str, depth: int, budget: list[int]) -> object:
@@ -59,10 +65,10 @@ def _plain(value: object, place: str, depth: int, budget: list[int]) -> object:
         raise ValueError(f"{place}: more than {MOST_VALUES} values; shorten the arguments")
     # By exact type: a subclass may print as anything, and True is an int to isinstance.
     kind = type(value)
-    if value is None or kind in _AS_IS:
+    if kind in _AS_IS:
         return value
-    if kind is int or kind is float:
-        return _number(value, place)  # type: ignore[arg-type]  # its type was just compared
+    if kind in _NUMBERS:
+        return _number(value, place)  # type: ignore[arg-type]  # its type was just looked up
     if depth == 0:
         raise ValueError(f"{place}: nested deeper than {MOST_DEPTH}; flatten the arguments")
     if isinstance(value, Mapping):

@@ -17,13 +17,27 @@ class MinimumData:
 
 
 @dataclass(frozen=True, slots=True)
+class Alarms:
+    """Harm alarms, which may look on any day of a wave.
+
+    `alpha` is spent once over all looks of one wave and metric. `lowers_enforce` says whether an
+    alarm lowers enforce to warn, or is told and left to a person.
+    """
+
+    alpha: float
+    lowers_enforce: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GatePolicy:
     """The policy of one environment.
 
     `margins` holds, per gate, how much worse each metric may be: a difference as a fraction
     (0.01 is one percentage point) or a ratio (1.10). A metric that is not named there is not
-    part of that gate. Shares are basis points. No number has a default here: the shipped ones
-    stand in the policy file.
+    part of that gate. Shares are basis points. `stop_band` is how far, as a fraction of prompts,
+    the stops of a treated cohort may be from the stops that its reference cohort would have had;
+    `planned_power` is what the owners needed are reckoned for. No number has a default here: the
+    shipped ones stand in the policy file.
     """
 
     version: str
@@ -32,6 +46,9 @@ class GatePolicy:
     permutations: int
     refined_permutations: int
     minimum_data: MinimumData
+    alarms: Alarms
+    stop_band: float
+    planned_power: float
     dwell_days: int
     coverage_floor: float
     contract_floor: float
