@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 
 from analysis import sentences
+from analysis.baseline import Baseline
 from analysis.cohorts import CohortRatio, Contrast, cohort_ratio, difference, log_ratio
 from analysis.frames import Outcomes, outcomes
+from analysis.histograms import Durations
 from analysis.report import Figures, Interval, MetricReason, MetricResult, Side
 from analysis.rerandomisation import DrawKey, Rerandomisation
 from reducer.rollout.policy import GatePolicy
@@ -33,7 +35,15 @@ class Judge:
     policy: GatePolicy
     is_look: bool
 
-    def compare(self, totals: pd.DataFrame, metric: Metric, margin: float | None) -> MetricResult:
+    def compare(
+        self,
+        totals: pd.DataFrame,
+        metric: Metric,
+        margin: float | None,
+        *,
+        durations: Durations | None = None,
+        baseline: Baseline | None = None,
+    ) -> MetricResult:
         """Compare one metric over checked owner totals; without a margin it is informational.
 
         `margin` is how much worse it may be: a fraction for rates, a ratio above 1 for amounts.
@@ -47,8 +57,8 @@ class Judge:
             shown = -margin
         blank = Figures(metric, NO_TRIALS, NO_TRIALS, margin=shown)
         if metric is Metric.LATENCY_P95:
-            why = "latency p95 is not computed yet, since owner totals hold no durations"
-            return self._without_data(blank, MetricReason.NOT_COMPUTED, why)
+            why = "latency p95 needs the durations of prompts, and none were given"
+            return self._without_data(blank, MetricReason.NO_DURATIONS, why)
         own = outcomes(totals, metric, self.cohorts)
         treated = cohort_ratio(own.harm[own.is_treated], own.trials[own.is_treated])
         reference = cohort_ratio(own.harm[~own.is_treated], own.trials[~own.is_treated])

@@ -41,7 +41,7 @@ def owner_totals(owner_days: pd.DataFrame) -> pd.DataFrame:
     Raises:
         ValueError: as `checked_totals`, and for an owner that is in two cohorts.
     """
-    _require_columns(owner_days, (OWNER, COHORT, DAY, *COUNTS))
+    require_columns(owner_days, (OWNER, COHORT, DAY, *COUNTS))
     days = _with_checked_cells(owner_days)
     totals = days.groupby([OWNER, COHORT], as_index=False, sort=True)[list(COUNTS)].sum()
     return checked_totals(totals)
@@ -55,16 +55,13 @@ def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:
             or there twice, a cohort is unknown, or a count is not a whole number >= 0 or exceeds
             the prompts that started.
     """
-    _require_columns(totals, (OWNER, COHORT, *COUNTS))
+    require_columns(totals, (OWNER, COHORT, *COUNTS))
     checked = _with_checked_cells(totals)
     is_repeated = checked[OWNER].duplicated().to_numpy()
-    _refuse(checked, is_repeated, OWNER, why="is there twice; an owner has one row and one cohort")
-    started = checked["started"].to_numpy()
-    ended = checked["completed"].to_numpy() + checked["cancelled"].to_numpy()
-    why = "and cancelled together exceed the prompts started"
-    _refuse(checked, ended > started, "completed", why=why)
-    disrupted = checked["disrupted"].to_numpy()
-    _refuse(checked, disrupted > started, "disrupted", why="exceeds the prompts started")
+    refuse_cells(
+        checked, is_repeated, OWNER, why="is there twice; an owner has one row and one cohort"
+    )
+    refuse_contradictions(checked)
     return checked.sort_values(OWNER, ignore_index=True)
 
 
@@ -99,7 +96,51 @@ def outcomes(totals: pd.DataFrame, metric: Metric, cohorts: tuple[Cohort, Cohort
     return Outcomes(tuple(owners), is_treated[has_trials], harm[has_trials], trials[has_trials])
 
 
-def _require_columns(frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
+def checked_owners(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """Return the `owner` column; an owner is a text that is not empty."""
+    owners = frame[OWNER].astype(object)
+    is_named = np.fromiter(
+        (isinstance(owner, str) and owner != "" for owner in owners), np.bool_, len(owners)
+    )
+    refuse_cells(frame, ~is_named, OWNER, why="is no owner; give a pseudonym")
+    return owners.to_numpy()
+
+
+def checked_counts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return `owner` and the counts as whole numbers, each cell checked on its own."""
+    cells: dict[str, object] = {OWNER: checked_owners(frame)}
+    for column in COUNTS:
+        values = np.asarray(pd.to_numeric(frame[column], errors="coerce"), dtype=np.float64)
+        # A NaN fails every comparison, so it is refused without a rule of its own.
+        is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
+        refuse_cells(
+            frame, ~is_count, column, why="is no count; it must be a whole number from 0 to 2^53"
+        )
+        cells[column] = values.astype(np.int64)
+    return pd.DataFrame(cells, index=frame.index)
+
+
+def refuse_contradictions(frame: pd.DataFrame) -> None:
+    """Refuse an owner whose prompts ended or were disrupted more often than they started."""
+    started = frame["started"].to_numpy()
+    ended = frame["completed"].to_numpy() + frame["cancelled"].to_numpy()
+    why = "and cancelled together exceed the prompts started"
+    refuse_cells(frame, ended > started, "completed", why=why)
+    disrupted = frame["disrupted"].to_numpy()
+    refuse_cells(frame, disrupted > started, "disrupted", why="exceeds the prompts started")
+
+
+def refuse_cells(frame: pd.DataFrame, is_bad: Flags, column: str, *, why: str) -> None:
+    """Raise a ValueError that names the first bad row of a column with its value."""
+    if is_bad.any():
+        place = int(np.argmax(is_bad))
+        value = frame[column].iloc[place]
+        value = value.item() if isinstance(value, np.generic) else value
+        raise ValueError(f"column {column!r}, row {frame.index[place]}: {value!r} {why}")
+
+
+def require_columns(frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    """Raise a ValueError that names the first column a frame lacks."""
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ValueError(f"owner evidence lacks the column {missing[0]!r}; it needs {columns}")
@@ -107,29 +148,10 @@ def _require_columns(frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
 
 def _with_checked_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Check each cell on its own; what several cells mean together is the caller's."""
-    owners = frame[OWNER].astype(object)
-    is_named = np.fromiter(
-        (isinstance(owner, str) and owner != "" for owner in owners), np.bool_, len(owners)
-    )
-    _refuse(frame, ~is_named, OWNER, why="is no owner; give a pseudonym")
     cohorts = frame[COHORT].astype(str)
     known = [cohort.value for cohort in Cohort]
-    _refuse(frame, ~cohorts.isin(known).to_numpy(), COHORT, why=f"is none of {', '.join(known)}")
-    cells: dict[str, object] = {OWNER: owners.to_numpy(), COHORT: cohorts.to_numpy(dtype=object)}
-    for column in COUNTS:
-        values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
-        # A NaN fails every comparison, so it is refused without a rule of its own.
-        is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
-        _refuse(
-            frame, ~is_count, column, why="is no count; it must be a whole number from 0 to 2^53"
-        )
-        cells[column] = values.astype(np.int64)
-    return pd.DataFrame(cells)
-
-
-def _refuse(frame: pd.DataFrame, is_bad: Flags, column: str, *, why: str) -> None:
-    if is_bad.any():
-        place = int(np.argmax(is_bad))
-        value = frame[column].iloc[place]
-        value = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"column {column!r}, row {frame.index[place]}: {value!r} {why}")
+    is_unknown = ~cohorts.isin(known).to_numpy()
+    refuse_cells(frame, is_unknown, COHORT, why=f"is none of {', '.join(known)}")
+    checked = checked_counts(frame).reset_index(drop=True)
+    checked.insert(1, COHORT, cohorts.to_numpy(dtype=object))
+    return checked

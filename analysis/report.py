@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -17,7 +17,8 @@ SCHEMA = 1
 class MetricReason(StrEnum):
     """Why a metric is not within: a code for machines beside the sentence for people."""
 
-    NOT_COMPUTED = "not_computed"
+    NO_DURATIONS = "no_durations"
+    BUCKETS_TOO_WIDE = "buckets_too_wide"
     EMPTY_COHORT = "empty_cohort"
     ZERO_RATIO = "zero_ratio"
     DWELL = "dwell"
@@ -34,6 +35,26 @@ class Check(StrEnum):
     CONTRACT = "contract"
     INVARIANTS = "invariants"
     VERSION_PURITY = "version_purity"
+    BALANCE = "balance"
+    STOP_CONSISTENCY = "stop_consistency"
+
+
+class Topic(StrEnum):
+    """What a note is about: shown beside a gate, and decides nothing."""
+
+    BASELINE_BALANCE = "baseline_balance"
+    CONTROL_MOVED = "control_moved"
+    POWER = "power"
+    SAVED_CALLS = "saved_calls"
+    SUPPORTED_HOSTS = "supported_hosts"
+
+
+class Comparison(StrEnum):
+    """What the metrics of a gate compare."""
+
+    NONE = "none"
+    CONCURRENT = "concurrent"
+    BEFORE_AFTER = "before_after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +82,71 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class StandardErrors:
+    """Owner-clustered standard errors of treated - reference (analysis.cohorts), in native units.
+
+    Of a ratio metric they belong to the difference of the two amounts per prompt, of latency to
+    the difference of the shares of slow prompts at its cut.
+    """
+
+    cr0: float
+    cr1: float
+    cr2: float
+    cr3: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fieller:
+    """The score of a ratio at its margin: treated - margin x reference, and its CR2 error.
+
+    For information, as E. C. Fieller (1954) tests a ratio without dividing. Below zero is better
+    than the margin.
+    """
+
+    score: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cuped:
+    """What the days before the wave took off the noise, where the test made use of them.
+
+    `variance_ratio` is the variance of the difference with them by that without, at no harm.
+    `owners_new` had no comparable baseline and count as such.
+    """
+
+    variance_ratio: float
+    owners_with_baseline: int
+    owners_new: int
+    days: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCut:
+    """Where latency was cut, in ms: slower than `treated_ms`, or of the reference `reference_ms`.
+
+    The two are apart by the tested margin; `treated` and `reference` are the shares of slow
+    prompts. Of exponential buckets `scale` says how fine they were, and None are explicit ones.
+    `growth` is the ratio of a bucket's edges at the cut: what the bound is told in steps of.
+    """
+
+    scale: int | None
+    growth: float
+    treated_ms: float
+    reference_ms: float
+    treated: float
+    reference: float
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """The numbers of one metric, in native units: treated - reference, or treated / reference.
 
     `standard_error` and `degrees_of_freedom` belong to the interval; for a ratio they are those
-    of its logarithm. `bound` is the official one-sided one, on the side of harm. None is unknown.
+    of its logarithm. `bound` is the official one-sided one, on the side of harm. `tested_margin`
+    is the margin the test could really put: of latency the nearest at a bucket's edge, never
+    above `margin`, and of all others `margin` itself. `without_cuped` says in words why the days
+    before the wave were not made use of. None is unknown.
     """
 
     metric: Metric
@@ -79,6 +160,12 @@ class Figures:
     bound: float | None = None
     p_harm_at_margin: float | None = None
     permutations: int = 0
+    standard_errors: StandardErrors | None = None
+    fieller: Fieller | None = None
+    tested_margin: float | None = None
+    cut: SlowCut | None = None
+    cuped: Cuped | None = None
+    without_cuped: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +184,16 @@ class CheckResult:
 
     check: Check
     verdict: Verdict
+    sentence: str
+    numbers: Mapping[str, int | float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to know that decides nothing; a warning asks a person to look before promoting."""
+
+    topic: Topic
+    is_warning: bool
     sentence: str
     numbers: Mapping[str, int | float | str]
 
@@ -123,7 +220,9 @@ class Days:
 class GateEvaluation:
     """What a gate concluded about one wave: the worst of its checks and metrics.
 
-    `information` holds metrics that are shown and decide nothing.
+    `information` holds metrics that are shown and decide nothing, `notes` whatever else is worth
+    knowing. A `comparison` of before and after has no level that anybody vouches for: a promotion
+    that rests on it needs a written reason.
     """
 
     environment: str
@@ -143,6 +242,8 @@ class GateEvaluation:
     metrics: tuple[MetricResult, ...]
     information: tuple[MetricResult, ...]
     checks: tuple[CheckResult, ...]
+    notes: tuple[Note, ...] = ()
+    comparison: Comparison = Comparison.CONCURRENT
 
 
 def to_wire(evaluation: GateEvaluation) -> Mapping[str, JsonValue]:
@@ -182,11 +283,21 @@ def to_wire(evaluation: GateEvaluation) -> Mapping[str, JsonValue]:
             }
             for result in evaluation.checks
         ],
+        "notes": [
+            {
+                "topic": note.topic.value,
+                "is_warning": note.is_warning,
+                "sentence": note.sentence,
+                "numbers": dict(note.numbers),
+            }
+            for note in evaluation.notes
+        ],
+        "comparison": evaluation.comparison.value,
     }
 
 
 def _metric(result: MetricResult) -> Mapping[str, JsonValue]:
-    figures, interval = result.figures, result.figures.interval
+    figures = result.figures
     return {
         "metric": figures.metric.value,
         "kind": "ratio" if figures.metric.is_ratio else "difference",
@@ -200,22 +311,27 @@ def _metric(result: MetricResult) -> Mapping[str, JsonValue]:
         "reference_trials": figures.reference.trials,
         "estimate": figures.estimate,
         "margin": figures.margin,
-        "interval": None
-        if interval is None
-        else {
-            "low": interval.low,
-            "high": interval.high,
-            "level": interval.level,
-            "method": interval.method,
-        },
+        "interval": _numbers(figures.interval),
         "standard_error": figures.standard_error,
         "df": figures.degrees_of_freedom,
         "bound": figures.bound,
         "p_harm_at_margin": figures.p_harm_at_margin,
         "permutations": figures.permutations,
+        "tested_margin": figures.tested_margin,
+        "standard_errors": _numbers(figures.standard_errors),
+        "fieller": _numbers(figures.fieller),
+        "cut": _numbers(figures.cut),
+        "cuped": _numbers(figures.cuped),
+        "without_cuped": figures.without_cuped,
         "effective_owners_treated": figures.treated.effective_owners,
         "largest_owner_share_treated": figures.treated.largest_owner_share,
         "verdict": None if result.verdict is None else result.verdict.value,
         "reason": None if result.reason is None else result.reason.value,
         "sentence": result.sentence,
     }
+
+
+def _numbers(
+    group: Interval | StandardErrors | Fieller | SlowCut | Cuped | None,
+) -> Mapping[str, JsonValue] | None:
+    return None if group is None else asdict(group)

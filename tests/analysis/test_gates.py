@@ -292,16 +292,16 @@ def test_the_warn_gate_judges_cancellation(good_owners):
     assert evaluation.information == ()
 
 
-def test_a_metric_that_cannot_be_computed_yet_is_no_data_in_words(good_owners):
+def test_latency_without_durations_is_no_data_in_words(good_owners):
     margins = {Gate.ENFORCE: {Metric.LATENCY_P95: 1.10, Metric.COMPLETION: 0.01}}
 
     evaluation = evaluate(wave(good_owners), dataclasses.replace(POLICY, margins=margins))
 
     latency = metric_of(evaluation, Metric.LATENCY_P95)
     assert evaluation.verdict is Verdict.NO_DATA
-    assert (latency.verdict, latency.reason) == (Verdict.NO_DATA, MetricReason.NOT_COMPUTED)
+    assert (latency.verdict, latency.reason) == (Verdict.NO_DATA, MetricReason.NO_DURATIONS)
     assert evaluation.sentence == (
-        "No data: latency p95 is not computed yet, since owner totals hold no durations."
+        "No data: latency p95 needs the durations of prompts, and none were given."
     )
 
 

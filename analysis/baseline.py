@@ -1,0 +1,67 @@
+"""What the owners did on the days before the wave: the covariates of CUPED, and of nothing else."""
+
+import datetime as dt
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import (
+    COUNTS,
+    OWNER,
+    checked_counts,
+    refuse_cells,
+    refuse_contradictions,
+    require_columns,
+)
+from analysis.histograms import OwnerHistograms
+
+COMPARABLE = "is_comparable"
+# With fewer complete days before the wave the test does without CUPED.
+LEAST_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Baseline:
+    """Owner totals over complete days before the wave, under the wave's own contract.
+
+    `owners` has a row per owner with `owner`, the counts of owner totals and `is_comparable`:
+    whether the owner was then in the mode that the treated cohort was in. An owner for whom that
+    is false counts as new, and so does one without a row. `durations` are those of the same days
+    where they were kept. Only what was known before the wave may stand here: enforcement can
+    change how much an owner prompts during it.
+
+    Raises:
+        ValueError: naming column, row and value where the frame is wrong, and for days that are
+            not in order, each once.
+    """
+
+    owners: pd.DataFrame
+    days: tuple[dt.date, ...]
+    durations: OwnerHistograms | None = None
+
+    def __post_init__(self) -> None:
+        if any(later <= earlier for earlier, later in itertools.pairwise(self.days)):
+            raise ValueError("the days of a baseline must be in order, each once")
+        object.__setattr__(self, "owners", _checked(self.owners))
+
+    @property
+    def is_long_enough(self) -> bool:
+        """Whether there are as many complete days as CUPED needs."""
+        return len(self.days) >= LEAST_DAYS
+
+
+def _checked(owners: pd.DataFrame) -> pd.DataFrame:
+    require_columns(owners, (OWNER, *COUNTS, COMPARABLE))
+    flags = owners[COMPARABLE].astype(object)
+    is_flag = np.fromiter(
+        (isinstance(flag, bool | np.bool_) for flag in flags), np.bool_, len(flags)
+    )
+    refuse_cells(owners, ~is_flag, COMPARABLE, why="is no flag; give true or false")
+    checked = checked_counts(owners)
+    refuse_contradictions(checked)
+    checked[COMPARABLE] = flags.to_numpy(dtype=np.bool_)
+    is_repeated = checked[OWNER].duplicated().to_numpy()
+    refuse_cells(checked, is_repeated, OWNER, why="is there twice; an owner has one row")
+    return checked.sort_values(OWNER, ignore_index=True)

@@ -1,0 +1,205 @@
+"""Prompt durations by owner: base-2 exponential buckets, and explicit ones with any bounds.
+
+Bucket b of scale s holds the durations in (g^b, g^(b+1)] milliseconds with g = 2^(2^-s), as in the
+OpenTelemetry data model. One scale coarser, two neighbours are one: b becomes b >> 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.frames import EXACT, OWNER, Floats, checked_owners, refuse_cells, require_columns
+
+BUCKET = "bucket"
+COUNT = "count"
+# The OpenTelemetry data model ends at scale 20; below -10 one bucket holds every double.
+SCALES = range(-10, 21)
+# 2^-1074 to 2^1024 at scale 20: no finite duration lies in a bucket outside.
+LARGEST_BUCKET = 2.0**30
+
+Buckets: TypeAlias = npt.NDArray[np.int32]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnerHistograms:
+    """Exponential histograms of one scale: owner i has entries `starts[i]` to `starts[i + 1]`.
+
+    `owners` are sorted. Within an owner `buckets` rise and `counts` are above 0.
+    """
+
+    owners: tuple[str, ...]
+    scale: int
+    starts: Counts
+    buckets: Buckets
+    counts: Counts
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, scale: int) -> "OwnerHistograms":
+        """Sum rows of `owner`, `bucket` and `count` to one histogram per owner.
+
+        Order of the rows and their split over days change nothing; an empty bucket is left out.
+
+        Raises:
+            ValueError: naming column, row and value, for a missing column, an unnamed owner, a
+                bucket that is no whole number or a count that is none >= 0; and for a scale
+                outside -10 to 20.
+        """
+        _require_scale(scale)
+        require_columns(frame, (OWNER, BUCKET, COUNT))
+        owners = checked_owners(frame)
+        buckets = _whole(frame, BUCKET, least=-LARGEST_BUCKET, most=LARGEST_BUCKET)
+        counts = _whole(frame, COUNT, least=0.0, most=EXACT)
+        codes, names = pd.factorize(owners, sort=True)
+        return _grouped(tuple(names), scale, codes, buckets=buckets, counts=counts)
+
+    @property
+    def growth(self) -> float:
+        """g: the ratio of a bucket's upper edge to its lower one."""
+        return float(2.0 ** (2.0**-self.scale))
+
+    def upper_edge(self, bucket: int) -> float:
+        """Return the largest duration that a bucket holds, in ms."""
+        return float(2.0 ** ((bucket + 1) * 2.0**-self.scale))
+
+    @property
+    def totals(self) -> Counts:
+        """Durations of each owner."""
+        sums = np.concatenate([[0], np.cumsum(self.counts)])
+        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]])
+
+    @property
+    def places(self) -> Counts:
+        """The place in `owners` of each entry."""
+        return np.repeat(np.arange(len(self.owners)), np.diff(self.starts))
+
+    def at_scale(self, scale: int) -> "OwnerHistograms":
+        """Return the same durations in coarser buckets.
+
+        Raises:
+            ValueError: for a finer scale, which the buckets cannot give.
+        """
+        _require_scale(scale)
+        if scale == self.scale:
+            return self
+        if scale > self.scale:
+            raise ValueError(
+                f"scale {scale} is finer than scale {self.scale} of the histograms; buckets can "
+                "be merged and never split"
+            )
+        buckets = self.buckets >> (self.scale - scale)
+        return _grouped(self.owners, scale, self.places, buckets=buckets, counts=self.counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplicitHistograms:
+    """Histograms with explicit bounds in ms: row i of `counts` is owner i of the sorted `owners`.
+
+    Column j counts durations in (bounds[j - 1], bounds[j]]; the first is open below and the last
+    above, so there is one column more than there are bounds.
+    """
+
+    owners: tuple[str, ...]
+    bounds: tuple[float, ...]
+    counts: Counts
+
+    def __post_init__(self) -> None:
+        edges = np.array(self.bounds)
+        if len(edges) == 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise ValueError(f"bounds {self.bounds} must be finite and rise; give at least one")
+        if list(self.owners) != sorted(set(self.owners)):
+            raise ValueError("owners of explicit histograms must be sorted, each once")
+        shape = (len(self.owners), len(self.bounds) + 1)
+        if self.counts.shape != shape:
+            raise ValueError(
+                f"counts have the shape {self.counts.shape}; {shape} is needed: a row per owner "
+                "and a column more than bounds"
+            )
+        if self.counts.size and int(self.counts.min()) < 0:
+            row, column = np.argwhere(self.counts < 0)[0]
+            raise ValueError(
+                f"counts, row {row}, column {column}: {self.counts[row, column]} is no count; it "
+                "must be a whole number from 0"
+            )
+
+    @property
+    def totals(self) -> Counts:
+        """Durations of each owner."""
+        return np.asarray(self.counts.sum(axis=1))
+
+
+Durations: TypeAlias = OwnerHistograms | ExplicitHistograms
+
+
+def merged(parts: Sequence[OwnerHistograms]) -> OwnerHistograms:
+    """Sum histograms of any scales at the coarsest of them; owners may be in several parts.
+
+    Raises:
+        ValueError: without a part.
+    """
+    if not parts:
+        raise ValueError("no histograms to merge; give at least one part")
+    scale = min(part.scale for part in parts)
+    coarse = [part.at_scale(scale) for part in parts]
+    if len(coarse) == 1:
+        return coarse[0]
+    owners = np.concatenate(
+        [np.array(part.owners, dtype=object)[part.places] for part in coarse]
+        + [np.array(part.owners, dtype=object) for part in coarse]
+    )
+    codes, names = pd.factorize(owners, sort=True)
+    entries = sum(len(part.buckets) for part in coarse)
+    return _grouped(
+        tuple(names),
+        scale,
+        codes[:entries],
+        buckets=np.concatenate([part.buckets for part in coarse]),
+        counts=np.concatenate([part.counts for part in coarse]),
+    )
+
+
+def _grouped(
+    owners: tuple[str, ...],
+    scale: int,
+    places: npt.NDArray[np.int64],
+    *,
+    buckets: npt.NDArray[np.integer],
+    counts: Counts,
+) -> OwnerHistograms:
+    """Sum equal (owner, bucket) pairs and lay them out owner by owner."""
+    order = np.lexsort((buckets, places))
+    places, buckets, counts = places[order], buckets[order], counts[order]
+    is_first = np.ones(len(places), dtype=np.bool_)
+    is_first[1:] = (np.diff(places) != 0) | (np.diff(buckets) != 0)
+    firsts = np.flatnonzero(is_first)
+    sums = np.add.reduceat(counts, firsts) if len(firsts) else counts
+    has_any = sums > 0
+    firsts, sums = firsts[has_any], sums[has_any]
+    entries = np.bincount(places[firsts], minlength=len(owners))
+    starts = np.concatenate([[0], np.cumsum(entries)]).astype(np.int64)
+    return OwnerHistograms(
+        owners, scale, starts, buckets[firsts].astype(np.int32), sums.astype(np.int64)
+    )
+
+
+def _require_scale(scale: int) -> None:
+    if scale not in SCALES:
+        raise ValueError(f"scale {scale} is none of {SCALES.start} to {SCALES.stop - 1}")
+
+
+def _whole(frame: pd.DataFrame, column: str, *, least: float, most: float) -> Counts:
+    values = np.asarray(pd.to_numeric(frame[column], errors="coerce"), dtype=np.float64)
+    is_whole = _is_whole(values) & (values >= least) & (values < most)
+    kind = "count; it must be a whole number from 0 to 2^53"
+    if least < 0:
+        kind = "bucket; it must be a whole number"
+    refuse_cells(frame, ~is_whole, column, why=f"is no {kind}")
+    return values.astype(np.int64)
+
+
+def _is_whole(values: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.floor(values) == values)
