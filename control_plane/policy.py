@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from control_plane.errors import SettingsError
-from reducer.rollout.policy import GatePolicy, MinimumData
+from reducer.rollout.policy import Alarms, GatePolicy, MinimumData
 from reducer.vocabulary import Gate, Metric
 
 _VARIABLE = "GUARDWAVE_POLICY"
@@ -31,6 +31,7 @@ _NEEDED_METRICS = {
 }
 
 _Count = Annotated[int, Field(strict=True)]
+_Switch = Annotated[bool, Field(strict=True)]
 _Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,48}$")]
 
@@ -48,6 +49,11 @@ class _MinimumData(_Section):
     expected_harm_events: Annotated[_Real, Field(ge=10)] = 10.0
 
 
+class _Alarms(_Section):
+    alpha: Annotated[_Real, Field(gt=0, le=0.05)] = 0.05
+    lowers_enforce: _Switch = True
+
+
 class _Environment(_Section):
     requires: tuple[_EnvironmentName, ...] = ()
 
@@ -57,6 +63,8 @@ class _Policy(_Section):
     alpha: Annotated[_Real, Field(gt=0, le=0.05)] = 0.05
     permutations: Annotated[_Count, Field(ge=999, le=99_999)] = 1999
     refined_permutations: Annotated[_Count, Field(ge=9_999, le=999_999)] = 99_999
+    stop_band: Annotated[_Real, Field(gt=0, le=0.005)] = 0.005
+    planned_power: Annotated[_Real, Field(ge=0.5, lt=1)] = 0.8
     dwell_days: Annotated[_Count, Field(ge=7, le=90)] = 7
     coverage_floor: Annotated[_Real, Field(ge=0.99, le=1)] = 0.99
     contract_floor: Annotated[_Real, Field(ge=0.99, le=1)] = 0.99
@@ -65,6 +73,7 @@ class _Policy(_Section):
     ceiling_bps: Annotated[_Count, Field(ge=1, le=500)] = 500
     holdback_bps: Annotated[_Count, Field(ge=0, le=9000)] = 2000
     minimum_data: _MinimumData = _MinimumData()
+    alarms: _Alarms = _Alarms()
     margins: dict[Gate, dict[Metric, _Real]]
     environments: dict[_EnvironmentName, _Environment] = {}
 
@@ -128,11 +137,12 @@ def parse(text: str) -> Policies:
         raise SettingsError(_VARIABLE, "the file", f"mend its TOML: {error}") from None
     except ValidationError as error:
         raise _refusal(error) from None
-    fields = read.model_dump(exclude={"minimum_data", "environments", "margins"})
+    fields = read.model_dump(exclude={"minimum_data", "alarms", "environments", "margins"})
     base = GatePolicy(
         **fields,
         margins={gate: dict(read.margins.get(gate, {})) for gate in Gate},
         minimum_data=MinimumData(**read.minimum_data.model_dump()),
+        alarms=Alarms(**read.alarms.model_dump()),
     )
     requires = tuple((name, each.requires) for name, each in sorted(read.environments.items()))
     return Policies(base, requires, sha256(text.encode()).hexdigest())

@@ -72,9 +72,14 @@ def test_the_age_of_an_evaluation_may_be_long():
         pytest.param("effective_owners = 9.9", "effective_owners = 9.9.*10", id="effective owners"),
         pytest.param("largest_owner_share = 0.3", "largest_owner_share = 0.3.*0.25", id="share"),
         pytest.param("expected_harm_events = 1", "expected_harm_events = 1.*10", id="events"),
-        pytest.param("alpha = 0.1", "alpha = 0.1.*0.05", id="alpha"),
-        pytest.param("alpha = nan", "alpha = nan", id="not a number"),
-        pytest.param("alpha = '0.05'", "alpha = '0.05'.*number", id="a text for a number"),
+        pytest.param("alpha = 0.1", "alarms.alpha = 0.1.*0.05", id="alpha of alarms"),
+        pytest.param("lowers_enforce = 1", "lowers_enforce = 1.*boolean", id="no boolean"),
+        pytest.param("stop_band = 0.01", "stop_band = 0.01.*0.005", id="stop band"),
+        pytest.param("planned_power = 1.0", "planned_power = 1.0.*less than 1", id="power"),
+        pytest.param("revision_tolerance = nan", "tolerance = nan", id="not a number"),
+        pytest.param(
+            "stop_band = '0.005'", "stop_band = '0.005'.*number", id="a text for a number"
+        ),
         pytest.param("dwell_days = 6", "dwell_days = 6.*7", id="a shorter dwell"),
         pytest.param("dwell_days = 7.5", "dwell_days = 7.5.*integer", id="half a day"),
         pytest.param("dwell_days = true", "dwell_days = True.*integer", id="a boolean"),
@@ -99,6 +104,11 @@ def test_the_age_of_an_evaluation_may_be_long():
 def test_a_wrong_value_is_named_with_field_value_and_what_is_allowed(line, words):
     with pytest.raises(SettingsError, match=rf"GUARDWAVE_POLICY=.*{words}"):
         parse(changed(line))
+
+
+def test_alpha_of_the_gates_may_not_be_loosened():
+    with pytest.raises(SettingsError, match=r"GUARDWAVE_POLICY='alpha = 0.1'.*0.05"):
+        parse(SHIPPED.replace("alpha = 0.05", "alpha = 0.1", 1))
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from dataclasses import MISSING, FrozenInstanceError, fields
 
 import pytest
 
-from reducer.rollout.policy import GatePolicy, MinimumData
+from reducer.rollout.policy import Alarms, GatePolicy, MinimumData
 from reducer.rollout.state import CEILING_BPS
 from tests.policies import shipped_policy
 
 
-@pytest.mark.parametrize("asked", [GatePolicy, MinimumData])
+@pytest.mark.parametrize("asked", [Alarms, GatePolicy, MinimumData])
 def test_no_number_of_a_policy_has_a_default(asked):
     assert {each.name for each in fields(asked) if each.default is not MISSING} <= {"requires"}
 
