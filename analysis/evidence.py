@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from analysis.baseline import Baseline
+from analysis.histograms import Durations
 from reducer.vocabulary import Cohort, Gate, Invariant
 
 
@@ -59,7 +61,9 @@ class WaveEvidence:
 
     What follows `lost` is None when nobody reported it, which no check reads as zero: `draw` is
     what the assignment is replayed from; `guard_totals` (analysis.guard_totals) are what the guard
-    did by owner over the days used, `guard_totals_before` the same over the phase before.
+    did by owner over the days used, `guard_totals_before` the same over the phase before;
+    `durations` are those of the days used, `baseline` the complete days before the wave. In a warn
+    gate whose roster has no holdback the baseline is the shadow week that the wave is compared to.
     """
 
     environment: str
@@ -80,6 +84,8 @@ class WaveEvidence:
     draw: DrawInputs | None = None
     guard_totals: pd.DataFrame | None = None
     guard_totals_before: pd.DataFrame | None = None
+    durations: Durations | None = None
+    baseline: Baseline | None = None
 
     def __post_init__(self) -> None:
         if self.declared_days < 1:

@@ -1,6 +1,7 @@
 """The verdict of a gate: policy and evidence in, checks and metrics judged, the worst one out."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -9,7 +10,7 @@ from analysis.checks import run_checks
 from analysis.comparison import Judge
 from analysis.evidence import Share, WaveDay, WaveEvidence, days_used
 from analysis.frames import COHORT, checked_totals
-from analysis.report import Check, Days, GateEvaluation, NotCounted
+from analysis.report import Check, Comparison, Days, GateEvaluation, NotCounted
 from analysis.rerandomisation import DrawKey
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
@@ -40,7 +41,10 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
     key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
     judge = Judge((evidence.treated, evidence.reference), key, policy, is_look)
     named = [metric for metric in Metric if metric in margins]
-    metrics = tuple(judge.compare(totals, metric, margins[metric]) for metric in named)
+    compare = partial(
+        judge.compare, totals, durations=evidence.durations, baseline=evidence.baseline
+    )
+    metrics = tuple(compare(metric, margins[metric]) for metric in named)
     shown = [metric for metric in INFORMATIONAL.get(evidence.gate, ()) if metric not in margins]
     verdict = _worst([check.verdict for check in checks], [result.verdict for result in metrics])
     return GateEvaluation(
@@ -59,8 +63,9 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
         rostered=evidence.rostered,
         lost=evidence.lost,
         metrics=metrics,
-        information=tuple(judge.compare(totals, metric, None) for metric in shown),
+        information=tuple(compare(metric, None) for metric in shown),
         checks=checks,
+        comparison=Comparison.CONCURRENT if metrics else Comparison.NONE,
     )
 
 

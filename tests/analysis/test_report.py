@@ -79,6 +79,8 @@ def test_the_head_says_what_was_evaluated_on_which_days(stored):
         "owners": {"enforced": 60, "control": 600},
         "rostered": {"enforced": 50, "control": 950},
         "lost": 4,
+        "notes": [],
+        "comparison": "concurrent",
     }
 
 
