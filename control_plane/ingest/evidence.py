@@ -37,7 +37,6 @@ from reducer.vocabulary import Decision, Invariant, ResetReason
 
 # Base-2 exponential buckets of scale 7: 128 for each doubling, a ratio of 1.0054.
 BUCKETS_PER_DOUBLING = 128
-SHORTEST_SECONDS = 0.001
 SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
 # What a body repeats is worked out once: its owners' ids, their prompts, and who was seen.
@@ -292,14 +291,15 @@ class Bookkeeper:
 
 
 def duration_bucket(seconds: float | None) -> int | None:
-    """Return the base-2 exponential bucket b at scale 7: (2^(b/128), 2^((b+1)/128)] seconds.
+    """Return the base-2 exponential bucket b at scale 7: (2^(b/128), 2^((b+1)/128)] milliseconds.
 
     The bucket rule is OpenTelemetry's (data model, ExponentialHistogram). A duration below a
     millisecond counts as one; None stays None.
     """
     if seconds is None:
         return None
-    return math.ceil(math.log2(max(seconds, SHORTEST_SECONDS)) * BUCKETS_PER_DOUBLING) - 1
+    milliseconds = max(seconds * 1000.0, 1.0)
+    return math.ceil(math.log2(milliseconds) * BUCKETS_PER_DOUBLING) - 1
 
 
 def _name(record: LogRecord) -> str:

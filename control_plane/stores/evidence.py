@@ -40,7 +40,7 @@ class OwnerDay:
     decisions, every other one counts prompts; `switched` those that were told with two modes or
     cohorts, whether or not a start or an end of them is known. `version` is that of the prompts'
     earliest records. `durations` holds pairs of a base-2
-    exponential bucket at scale 7 (seconds) and its count.
+    exponential bucket at scale 7 (milliseconds) and its count.
     """
 
     owner: str

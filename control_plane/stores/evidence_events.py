@@ -67,9 +67,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A prompt ended. `duration_bucket` is the base-2 exponential bucket at scale 7.
+    """A prompt ended; without `transitions` it is never covered.
 
-    None says that the host did not report it; without `transitions` a prompt is never covered.
+    `duration_bucket` is the base-2 exponential bucket at scale 7 of its milliseconds; None says
+    that the host did not report it.
 
     Raises:
         ValueError: a count is negative or beyond 2**53 - 1, or the outcome is `lost`, which no
