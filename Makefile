@@ -4,7 +4,7 @@
 #   PYTHON=python3.12                   chooses the interpreter
 #   ARGS='-k rollback -x'               is passed on by `test`
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check fix bench
+.PHONY: help demo serve test check fix bench mutants
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -41,6 +41,10 @@ bench: $(VENV)/dev ## measure: every benchmarks/*.py in turn
 	  found=1; echo "== $$script"; $(BIN)/python "$$script" || exit 1; \
 	done; [ $$found = 1 ] || echo "no benchmarks yet"
 
+mutants: $(VENV)/mutation ## change the guards in small ways and list what no test noticed
+	$(BIN)/mutmut run > mutants.log 2>&1 || { tail -n 20 mutants.log; exit 1; }
+	@$(BIN)/mutmut results
+
 # The stamps: an install that was broken off leaves none, and a second call has nothing to do.
 $(VENV)/server: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing guardwave (once) ..."
@@ -51,6 +55,10 @@ $(VENV)/dev: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing guardwave and its development tools (once) ..."
 	@$(PIP_INSTALL) --editable '.[dev]'
 	@touch $(VENV)/server $@
+
+$(VENV)/mutation: $(VENV)/dev
+	@$(PIP_INSTALL) --editable '.[mutation]'
+	@touch $@
 
 # Asked by running it: a name on PATH may be a launcher for a version that is not installed.
 USABLE := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))

@@ -50,7 +50,7 @@ def fingerprint(tool: str, arguments: object, *, aliases: Mapping[str, str] | No
     name = given if aliases is None else aliases.get(given, given)
     # JSON's quotes end the name: no other name and text give the same message.
     message = f"{_encode(name)}:{canonical_text(arguments)}"
-    return blake2b(message.encode("ascii"), digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(message.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def _named(tool: object) -> str:

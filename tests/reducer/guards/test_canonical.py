@@ -104,17 +104,31 @@ def test_the_longest_integer_is_compared():
     assert canonical_text((1 << MOST_BITS) - 1) != canonical_text((1 << MOST_BITS) - 2)
 
 
-def nested(depth: int) -> object:
+def test_what_is_no_json_value_is_told_in_full():
+    with pytest.raises(ValueError, match="is not a JSON value") as refused:
+        canonical_text({"a": b"x"})
+    assert str(refused.value) == (
+        "arguments.a: bytes is not a JSON value; pass text, a number, true, false, null, "
+        "a list or an object"
+    )
+
+
+def in_lists(value: object) -> object:
+    return [value]
+
+
+def in_objects(value: object) -> object:
+    return {"a": value}
+
+
+@pytest.mark.parametrize("wrap", [in_lists, in_objects])
+def test_arguments_are_read_to_their_bounded_depth(wrap):
     value: object = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-def test_arguments_are_read_to_their_bounded_depth():
-    assert canonical_text(nested(MOST_DEPTH)).count("[") == MOST_DEPTH
+    for _ in range(MOST_DEPTH):
+        value = wrap(value)
+    assert canonical_text(value).count("1") == 1
     with pytest.raises(ValueError, match="nested deeper than 64; flatten the arguments"):
-        canonical_text(nested(MOST_DEPTH + 1))
+        canonical_text(wrap(value))
 
 
 def test_a_list_that_holds_itself_is_refused():

@@ -14,7 +14,7 @@ def test_a_sealed_state_says_which_guard_and_schema_wrote_it():
 def test_a_sealed_state_is_read_back():
     snapshot = unseal(seal("identical_call", 1, {"count": 3}), guard="identical_call", schema=1)
     assert snapshot is not None
-    assert snapshot.whole("count") == 3
+    assert (snapshot.guard, snapshot.whole("count")) == ("identical_call", 3)
 
 
 def test_a_state_of_an_older_schema_is_still_read():
@@ -29,7 +29,7 @@ def test_a_state_of_a_newer_schema_is_not_understood():
     ("document", "words"),
     [
         pytest.param("text", "is no object", id="a text"),
-        pytest.param({"schema": 1}, "guard must be there", id="no guard"),
+        pytest.param({"schema": 1}, "snapshot of g is damaged: guard must be there", id="no guard"),
         pytest.param({"guard": "h", "schema": 1}, "guard is 'h' in a snapshot given to g", id="h"),
         pytest.param({"guard": "g"}, "schema must be there", id="no schema"),
         pytest.param({"guard": "g", "schema": "1"}, "schema must be a whole", id="a text schema"),
@@ -74,5 +74,8 @@ def test_fields_are_read_by_type():
     ],
 )
 def test_a_wrong_field_is_named(read, name, expected):
-    with pytest.raises(ValueError, match=f"snapshot of g is damaged: {name} must be {expected};"):
+    with pytest.raises(
+        ValueError,
+        match=f"^the snapshot of g is damaged: {name} must be {expected}; start the guard anew$",
+    ):
         read(FIELDS, name)
