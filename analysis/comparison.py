@@ -3,14 +3,14 @@
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 
-from analysis import sentences
+from analysis import margins, sentences
 from analysis.baseline import Baseline
 from analysis.cohorts import CohortRatio, Contrast, cohort_ratio, difference, log_ratio
 from analysis.frames import Outcomes, outcomes
 from analysis.histograms import Durations
+from analysis.margins import native
 from analysis.report import Figures, Interval, MetricReason, MetricResult, Side
 from analysis.rerandomisation import DrawKey, Rerandomisation
 from reducer.rollout.policy import GatePolicy
@@ -51,7 +51,7 @@ class Judge:
         Raises:
             ValueError: for a margin outside (0, 1) or not above 1.
         """
-        harm_margin = None if margin is None else _harm_margin(metric, margin)
+        limit = None if margin is None else margins.harm_margin(metric, margin)
         shown = margin
         if margin is not None and metric.is_higher_better:
             shown = -margin
@@ -77,17 +77,17 @@ class Judge:
             return self._without_data(sides, MetricReason.ZERO_RATIO, why)
         contrast = (log_ratio if metric.is_ratio else difference)(treated, reference)
         figures = _with_contrast(sides, contrast, alpha=self.policy.alpha)
-        if harm_margin is None:
+        if limit is None:
             seen = sentences.seen(figures, self.cohorts)
             sentence = f"For information: {seen}, {sentences.interval(figures)}."
             return MetricResult(figures, None, None, sentence)
         if not self.is_look:
             tail = f"{sentences.interval(figures)}; judged only when the declared days are complete"
             return self._found(figures, Verdict.UNPROVEN, MetricReason.DWELL, tail=tail)
-        shortfalls = _shortfalls(
-            metric, margin=harm_margin, ratios=(treated, reference), judge=self
+        shortfalls = margins.shortfalls(
+            metric, limit, (treated, reference), cohorts=self.cohorts, policy=self.policy
         )
-        return self._judged(own, figures, contrast, harm_margin=harm_margin, shortfalls=shortfalls)
+        return self._judged(own, figures, contrast, harm_margin=limit, shortfalls=shortfalls)
 
     def _judged(
         self,
@@ -115,7 +115,7 @@ class Judge:
         reported = None if contrast is None else contrast.upper(1.0 - alpha)
         # Both must be inside the margin, so the bound of the joint rule is the larger of the two.
         official = None if bound is None or reported is None else max(bound, reported)
-        figures = replace(figures, bound=_native(metric, official))
+        figures = replace(figures, bound=native(metric, official))
         if is_beyond:
             reason, tail = MetricReason.BEYOND_MARGIN, sentences.shown_beyond(figures)
             return self._found(figures, Verdict.BEYOND, reason, tail=tail)
@@ -139,59 +139,6 @@ class Judge:
         return MetricResult(figures, verdict, reason, sentence)
 
 
-def _shortfalls(
-    metric: Metric, *, margin: float, ratios: tuple[CohortRatio, CohortRatio], judge: Judge
-) -> list[str]:
-    """Name what either cohort lacks of the minimum data; the first cohort that lacks it speaks."""
-    least = judge.policy.minimum_data
-    expected_rate = ratios[1].ratio + margin
-    found: dict[str, str] = {}
-    for cohort, ratio in zip(judge.cohorts, ratios, strict=True):
-        if ratio.owners < least.owners:
-            words = f"{ratio.owners} owners with data in {cohort} ({least.owners} needed)"
-            found.setdefault("owners", words)
-        if ratio.effective_owners < least.effective_owners:
-            words = (
-                f"{ratio.effective_owners:.1f} effective owners in {cohort} "
-                f"({least.effective_owners:g} needed)"
-            )
-            found.setdefault("effective", words)
-        if ratio.largest_owner_share > least.largest_owner_share:
-            words = (
-                f"one owner with {sentences.percent(ratio.largest_owner_share)} of the prompts "
-                f"in {cohort} ({100 * least.largest_owner_share:g} % at most)"
-            )
-            found.setdefault("largest", words)
-        expected = ratio.trials * expected_rate
-        if not metric.is_ratio and expected < least.expected_harm_events:
-            words = (
-                f"{expected:.1f} events to expect at the margin in {cohort} "
-                f"({least.expected_harm_events:g} needed)"
-            )
-            found.setdefault("events", words)
-    return list(found.values())
-
-
-def _harm_margin(metric: Metric, margin: float) -> float:
-    """Return the margin on the scale of the test: a harm difference, or a log ratio."""
-    if metric.is_ratio:
-        if not 1.0 < margin < math.inf:
-            raise ValueError(f"the margin of {metric} is {margin}; it must be a ratio above 1")
-        return math.log(margin)
-    if not 0.0 < margin < 1.0:
-        raise ValueError(f"the margin of {metric} is {margin}; it must be between 0 and 1")
-    return margin
-
-
-def _native(metric: Metric, harm: float | None) -> float | None:
-    """Turn a harm difference or log ratio into the metric's own units and direction."""
-    if harm is None or not math.isfinite(harm):
-        return None
-    if metric.is_ratio:
-        return float(np.exp(harm))
-    return -harm if metric.is_higher_better else harm
-
-
 def _side(metric: Metric, ratio: CohortRatio | None) -> Side:
     if ratio is None:
         return NO_TRIALS
@@ -212,7 +159,7 @@ def _with_contrast(figures: Figures, contrast: Contrast | None, *, alpha: float)
     estimate = treated / reference if metric.is_ratio else treated - reference
     if contrast is None:
         return replace(figures, estimate=estimate)
-    ends = [_native(metric, contrast.upper(confidence)) for confidence in (alpha, 1.0 - alpha)]
+    ends = [native(metric, contrast.upper(confidence)) for confidence in (alpha, 1.0 - alpha)]
     known = sorted(end for end in ends if end is not None and math.isfinite(end))
     level = round(1.0 - 2.0 * alpha, 12)
     return replace(
