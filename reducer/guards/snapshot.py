@@ -2,7 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from reducer.vocabulary import Mode, Route
+
+Word = TypeVar("Word", bound=StrEnum)
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -22,47 +27,56 @@ class Snapshot:
         found = self._of(name)
         # True is an int to Python and none to us.
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise self._wrong(name, "a whole number from 0")
+            raise self.damaged(name, "a whole number from 0")
         return found
 
     def flag(self, name: str) -> bool:
         """Return true or false."""
         found = self._of(name)
         if not isinstance(found, bool):
-            raise self._wrong(name, "true or false")
+            raise self.damaged(name, "true or false")
         return found
 
     def text(self, name: str) -> str:
         """Return a text."""
         found = self._of(name)
         if not isinstance(found, str):
-            raise self._wrong(name, "a text")
+            raise self.damaged(name, "a text")
         return found
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, or None for null."""
         return None if self._of(name) is None else self.text(name)
 
+    def word(self, name: str, words: type[Word]) -> Word:
+        """Return a member of a closed set."""
+        found = self._of(name)
+        for word in words:
+            if word == found:
+                return word
+        raise self.damaged(name, f"one of {', '.join(words)}")
+
     def mapping(self, name: str) -> Document:
         """Return an object."""
         found = self._of(name)
         if not isinstance(found, Mapping):
-            raise self._wrong(name, "an object")
+            raise self.damaged(name, "an object")
         return found
 
     def items(self, name: str) -> Sequence[JsonValue]:
         """Return a list."""
         found = self._of(name)
         if isinstance(found, str) or not isinstance(found, Sequence):
-            raise self._wrong(name, "a list")
+            raise self.damaged(name, "a list")
         return found
 
     def _of(self, name: str) -> JsonValue:
         if name not in self.fields:
-            raise self._wrong(name, "there")
+            raise self.damaged(name, "there")
         return self.fields[name]
 
-    def _wrong(self, name: str, expected: str) -> ValueError:
+    def damaged(self, name: str, expected: str) -> ValueError:
+        """Return the error for a field that is wrong, or that contradicts the others."""
         return ValueError(
             f"the snapshot of {self.guard} is damaged: {name} must be {expected}; "
             "start the guard anew"
@@ -93,3 +107,23 @@ def unseal(document: object, *, guard: str, schema: int) -> Snapshot | None:
     if written < 1:
         raise ValueError(f"the snapshot of {guard} is damaged: schema is {written}; it starts at 1")
     return snapshot if written <= schema else None
+
+
+class Beginning(NamedTuple):
+    """What a guard starts anew with when a newer schema wrote its state."""
+
+    mode: Mode
+    route: Route
+
+
+def beginning(document: Document) -> Beginning:
+    """Return the mode and route of a snapshot of the future as far as they can be read.
+
+    An unreadable mode is shadow; under an unreadable route a mode is shadow at most.
+    """
+    modes = [mode for mode in Mode if mode == document.get("mode")]
+    routes = [route for route in Route if route == document.get("route")]
+    mode = modes[0] if modes else Mode.SHADOW
+    if routes:
+        return Beginning(mode, routes[0])
+    return Beginning(mode.at_most(Mode.SHADOW), Route.INTERACTIVE_FOREGROUND)
