@@ -35,7 +35,7 @@ def seen(figures: Figures, cohorts: tuple[Cohort, Cohort]) -> str:
         f"{_value(figures.metric, side.value)} {cohort}"
         for side, cohort in zip((figures.treated, figures.reference), cohorts, strict=True)
     )
-    apart = _effect(figures.metric, figures.estimate, figures.margin)
+    apart = effect(figures.metric, figures.estimate, figures.margin)
     if figures.metric.is_ratio:
         return f"{label(figures.metric)} {treated} v {reference} per prompt, {apart}"
     return f"{label(figures.metric)} {treated} v {reference}, difference {apart}"
@@ -46,8 +46,8 @@ def interval(figures: Figures) -> str:
     known = figures.interval
     if known is None:
         return "interval unknown"
-    low = _effect(figures.metric, known.low, figures.margin, has_unit=False)
-    high = _effect(figures.metric, known.high, figures.margin)
+    low = effect(figures.metric, known.low, figures.margin, has_unit=False)
+    high = effect(figures.metric, known.high, figures.margin)
     return f"{known.level * 100:g} % interval {low} to {high}"
 
 
@@ -57,13 +57,27 @@ def worst(figures: Figures) -> str:
     if figures.bound is None:
         return f"no bound can be given; margin {margin}"
     direction = "low" if figures.metric.is_higher_better else "high"
-    bound = _effect(figures.metric, figures.bound, figures.margin)
+    bound = effect(figures.metric, figures.bound, figures.margin)
     return f"could be as {direction} as {bound}; margin {margin}"
 
 
 def shown_beyond(figures: Figures) -> str:
     """Say that the harm was shown to be more than the margin."""
     return f"{interval(figures)}; shown to be worse than the margin of {_margin(figures)}"
+
+
+def effect(
+    metric: Metric, value: float | None, margin: float | None, *, has_unit: bool = True
+) -> str:
+    """Write an effect with as many digits as tell it from the margin, at most six."""
+    if value is None:
+        return "unknown"
+    scale, digits, unit = (1.0, 2, " times") if metric.is_ratio else (100.0, 1, " pp")
+    if margin is not None and value != margin:
+        while digits < 6 and round(scale * value, digits) == round(scale * margin, digits):
+            digits += 1
+    # Adding zero turns a rounded -0.0 into 0.0.
+    return f"{round(scale * value, digits) + 0.0:.{digits}f}{unit if has_unit else ''}"
 
 
 def gate(checks: Sequence[CheckResult], metrics: Sequence[MetricResult], verdict: Verdict) -> str:
@@ -99,7 +113,7 @@ def _all_within(checks: Sequence[CheckResult], metrics: Sequence[MetricResult]) 
     parts = []
     for result in metrics:
         figures = result.figures
-        bound = _effect(figures.metric, figures.bound, figures.margin)
+        bound = effect(figures.metric, figures.bound, figures.margin)
         parts.append(f"{label(figures.metric)} at worst {bound} (margin {_margin(figures)})")
     return f"Within every margin: {', '.join(parts)}."
 
@@ -122,17 +136,3 @@ def _margin(figures: Figures) -> str:
     if figures.metric.is_ratio:
         return f"{figures.margin:.2f} times"
     return f"{100.0 * figures.margin:g} pp"
-
-
-def _effect(
-    metric: Metric, value: float | None, margin: float | None, *, has_unit: bool = True
-) -> str:
-    """Write an effect with as many digits as tell it from the margin, at most six."""
-    if value is None:
-        return "unknown"
-    scale, digits, unit = (1.0, 2, " times") if metric.is_ratio else (100.0, 1, " pp")
-    if margin is not None and value != margin:
-        while digits < 6 and round(scale * value, digits) == round(scale * margin, digits):
-            digits += 1
-    # Adding zero turns a rounded -0.0 into 0.0.
-    return f"{round(scale * value, digits) + 0.0:.{digits}f}{unit if has_unit else ''}"
