@@ -1,0 +1,1 @@
+"""Simulated owners and waves that the statistics of the gate are proven on."""

@@ -1,0 +1,197 @@
+"""docs/coverage.md: the counts as tables, and what they must show for the proof to hold."""
+
+import math
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
+
+from benchmarks.proof import outcomes, owners, waves
+from benchmarks.proof.outcomes import Harm
+from benchmarks.proof.owners import CARRIERS, Amount, Rate, Sizes
+from benchmarks.proof.tallies import Cell, Design, Passes
+from reducer.vocabulary import Metric
+
+POOLED_LIMIT = 0.055
+CONCENTRATED_LIMIT = 0.10
+CONCENTRATED_FROM = 1_000
+ABOUT = """Made by `{command}`: {waves:,} simulated rosters, seed {seed}, {permutations:,} random
+sets for each test, Python {python}, {packages}. The same command and seed give the same counts; a
+run that was broken off goes on where it stopped.
+
+- **Owners**: 5 % are treated. Prompts a week have mean {prompts:g}: `equal`, `lognormal` (CV^2
+  1.26) or `zipf` (a Pareto tail of exponent {exponent:g}, CV^2 6.15); {cancelled:g} % are
+  cancelled.
+- **Rates**, beta-binomial: {rates}.
+- **Amounts**, margin {amount:g}: gamma tokens, gamma-Poisson turns, lognormal durations; owners
+  differ by a lognormal factor with standard deviations {amounts}. Durations come in base-2
+  buckets of scale {scale}, where the margin that can be tested is {tested:.4f}: that is the true
+  harm.
+- **Baseline**: a week before the wave, with {lasting:g} % of each owner effect's variance in
+  common; {new:g} % of the owners are new.
+- **Harm** is drawn by the simulation from random numbers of its own, into the treated owners. The
+  test injects its margin from hashes, into the others.
+- Not asked here: minimum data (the test is judged where the gate would not even use it), the
+  search for the bound, and the second look with more random sets where p is near alpha."""
+AT_MARGIN = """The true harm is exactly the margin, so at most 5 % of waves may pass. `test` is
+the decision test alone; `both` also asks for the CR2 bound inside the margin, as the gate does;
+`CR2 t` is the textbook interval alone. Percent of waves."""
+CONCENTRATED = """One owner in fifty carries all the harm; over all owners it is exactly the
+margin. That is not the hypothesis which the test is exact for. Where the draw chose no such
+owner, the treated are as good as untreated, and every test that has power passes them: `unseen`
+is that share, the chance to choose none times the power of the test without harm. No method can
+do better than that and keep its power. Percent of waves that pass."""
+POWER = """The guard does nothing. What the test passes is its power; CR2 t passes more because it
+also passes what it should not. `unstudentised` compares plain differences over the same random
+sets. Percent of waves."""
+
+Counts = Mapping[Cell, Passes]
+
+
+def share(passes: Passes) -> float:
+    """Share of the waves that the decision test passed."""
+    return passes.test / passes.waves
+
+
+def is_broken(cell: Cell, passes: Passes) -> bool:
+    """Whether a cell at the margin passes too often to be chance: 3 standard errors above alpha."""
+    return cell.harm is Harm.AT_MARGIN and _clearly_above(passes, waves.ALPHA)
+
+
+def pooled(counts: Counts) -> float:
+    """Mean false promotion of all cells at the margin, each cell with the same weight."""
+    shares = [share(passes) for cell, passes in counts.items() if cell.harm is Harm.AT_MARGIN]
+    return sum(shares) / len(shares)
+
+
+def report(counts: Counts, design: Design, command: str) -> str:
+    """Return the document."""
+    cuped = ("test, CUPED", _with_cuped(counts, "test"))
+    test = ("test", _passed("test"))
+    interval = ("CR2 t", _passed("interval"))
+    both = [("both", _passed("both")), ("both, CUPED", _with_cuped(counts, "both"))]
+    unseen = ("unseen", _unseen(counts))
+    unstudentised = ("unstudentised", _passed("unstudentised"))
+    parts = [
+        "# How often the gate promotes a guard that it should not",
+        _about(counts, design, command),
+        "## Found",
+        _found(counts),
+        "## False promotion at the margin",
+        AT_MARGIN,
+        _table(counts, Harm.AT_MARGIN, [test, cuped, *both, interval]),
+        "## Harm that few owners carry",
+        CONCENTRATED,
+        _table(counts, Harm.CONCENTRATED, [test, cuped, unseen, interval]),
+        "## Power without harm",
+        POWER,
+        _table(counts, Harm.NONE, [test, cuped, unstudentised, interval]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _about(counts: Counts, design: Design, command: str) -> str:
+    rates = "; ".join(
+        f"{rate} rate {rate.mean:g}, ICC {rate.icc:g}, margin {100 * outcomes.MARGINS[rate]:g} pp"
+        for rate in Rate
+    )
+    at_margin = [each for each in counts.items() if each[0].harm is Harm.AT_MARGIN]
+    return ABOUT.format(
+        command=command,
+        waves=sum({cell[:2]: passes.waves for cell, passes in at_margin}.values()),
+        seed=design.seed,
+        permutations=design.permutations,
+        python=platform.python_version(),
+        packages=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "pandas")),
+        prompts=owners.MEAN_PROMPTS,
+        exponent=owners.PARETO_EXPONENT,
+        cancelled=100 * outcomes.CANCELLED,
+        rates=rates,
+        amount=outcomes.AMOUNT_MARGIN,
+        amounts=", ".join(f"{amount} {amount.sigma:g}" for amount in Amount),
+        scale=outcomes.SCALE,
+        tested=2.0 ** (outcomes.SHIFT / outcomes.BUCKETS_PER_DOUBLING),
+        lasting=100 * owners.PERSISTENCE,
+        new=100 * owners.NEW_OWNERS,
+    )
+
+
+def _found(counts: Counts) -> str:
+    at_margin = {cell: each for cell, each in counts.items() if cell.harm is Harm.AT_MARGIN}
+    broken = [cell for cell, each in at_margin.items() if is_broken(cell, each)]
+    shares = [share(each) for each in at_margin.values()]
+    mean = f"{100 * pooled(counts):.2f} % (limit {100 * POOLED_LIMIT:g} %)"
+    found = (
+        f"- At the margin: {len(shares)} cells, from {_percent(min(shares))} to "
+        f"{_percent(max(shares))} %, mean {mean}. More than 3 standard errors above 5 %: "
+        f"{', '.join(_title(cell) for cell in broken) or 'none'}."
+    )
+    above = [
+        f"{_title(cell)} {_percent(share(each))} %"
+        for cell, each in counts.items()
+        if cell.harm is Harm.CONCENTRATED
+        and cell.owners >= CONCENTRATED_FROM
+        and _clearly_above(each, CONCENTRATED_LIMIT)
+    ]
+    few = (
+        f"- Harm that few owners carry, from {CONCENTRATED_FROM:,} owners on: more than 3 standard "
+        f"errors above {100 * CONCENTRATED_LIMIT:g} %: {', '.join(above) or 'none'}."
+    )
+    return f"{found}\n{few}"
+
+
+def _clearly_above(passes: Passes, limit: float) -> bool:
+    found = share(passes)
+    return found - 3.0 * math.sqrt(found * (1.0 - found) / passes.waves) > limit
+
+
+def _title(cell: Cell) -> str:
+    kind = " with CUPED" if cell.has_cuped else ""
+    return f"{cell.metric} {cell.sizes} {cell.owners:,}{kind}"
+
+
+Column = tuple[str, Callable[[Cell, Passes], str]]
+
+
+def _passed(what: str) -> Callable[[Cell, Passes], str]:
+    return lambda _, passes: _percent(getattr(passes, what) / passes.waves)
+
+
+def _with_cuped(counts: Counts, what: str) -> Callable[[Cell, Passes], str]:
+    def passed(cell: Cell, _: Passes) -> str:
+        cuped = counts.get(cell._replace(has_cuped=True))
+        return "" if cuped is None else _passed(what)(cell, cuped)
+
+    return passed
+
+
+def _unseen(counts: Counts) -> Callable[[Cell, Passes], str]:
+    def unseen(cell: Cell, _: Passes) -> str:
+        treated = max(1, int(cell.owners * waves.TREATED))
+        power = share(counts[cell._replace(harm=Harm.NONE)])
+        return _percent((1.0 - CARRIERS) ** treated * power)
+
+    return unseen
+
+
+def _table(counts: Counts, harm: Harm, columns: list[Column]) -> str:
+    metrics, sizes = list(Metric), list(Sizes)
+    cells = sorted(
+        (cell for cell in counts if cell.harm is harm and not cell.has_cuped),
+        key=lambda cell: (metrics.index(cell.metric), sizes.index(cell.sizes), cell.owners),
+    )
+    head = ["metric", "sizes", "owners", "waves", *(title for title, _ in columns)]
+    rule = ["---", "---", *["---:"] * (len(head) - 2)]
+    rows = [
+        [cell.metric, cell.sizes, f"{cell.owners:,}", f"{counts[cell].waves:,}"]
+        + [entry(cell, counts[cell]) for _, entry in columns]
+        for cell in cells
+    ]
+    return _lines([head, rule, *rows])
+
+
+def _lines(rows: Iterable[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _percent(part: float) -> str:
+    return f"{100.0 * part:.1f}"
