@@ -1,4 +1,4 @@
-"""The command `guardwave`. A base install has `version` alone; the server's commands load late."""
+"""The command `guardwave`. Commands load when they are called; most of them need the server."""
 
 import importlib
 from typing import NamedTuple
@@ -10,19 +10,28 @@ from control_plane.errors import GuardwaveError, StartError
 
 
 class Late(NamedTuple):
-    """A command of the server: the module it lives in, its name there, and what help says of it."""
+    """A command: the module it lives in, its name there, and what help says of it."""
 
     module: str
     name: str
     about: str
 
 
-_SERVER_COMMANDS = {
+_COMMANDS = {
     "serve": Late("control_plane.cli.serve", "serve", "Serve pages, API and OTLP."),
     "worker": Late("control_plane.cli.serve", "worker", "Run the worker alone."),
     "demo": Late("control_plane.cli.demo", "demo", "Run the whole loop, days passing in seconds."),
     "token": Late("control_plane.cli.token", "token", "Create, list and revoke tokens."),
+    "conformance": Late(
+        "control_plane.cli.conformance", "conformance", "Run vectors against the built-in guards."
+    ),
+    "replay-guard": Late(
+        "control_plane.cli.replay_guard", "replay_guard", "Run recorded receipts through a guard."
+    ),
     "audit": Late("control_plane.cli.audit", "audit", "Check the audit chains."),
+    "analyze": Late("control_plane.cli.analyze", "analyze", "Judge a file of owners offline."),
+    "plan": Late("control_plane.cli.plan", "plan", "Say what a wave could prove before it starts."),
+    "replay": Late("control_plane.cli.replay", "replay", "Make a verdict again from its bundle."),
 }
 
 
@@ -31,11 +40,11 @@ class LateGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, without importing any."""
-        return sorted([*super().list_commands(ctx), *_SERVER_COMMANDS])
+        return sorted([*super().list_commands(ctx), *_COMMANDS])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, importing the module that it lives in."""
-        found = _SERVER_COMMANDS.get(cmd_name)
+        found = _COMMANDS.get(cmd_name)
         if found is None:
             return super().get_command(ctx, cmd_name)
         try:
@@ -50,7 +59,7 @@ class LateGroup(click.Group):
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what help says of the commands, without importing any."""
         own = {name: command.get_short_help_str() for name, command in self.commands.items()}
-        late = {name: command.about for name, command in _SERVER_COMMANDS.items()}
+        late = {name: command.about for name, command in _COMMANDS.items()}
         with formatter.section("Commands"):
             formatter.write_dl(sorted((own | late).items()))
 

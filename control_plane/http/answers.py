@@ -1,5 +1,7 @@
 """What every answer of the API is made of."""
 
+import zlib
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 from urllib.parse import urlencode
@@ -98,6 +100,14 @@ def respond(
         response.autocorrect_location_header = False
         response.headers["Location"] = location
     return response
+
+
+def unpacked(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Decompress a gzip stream as it is sent."""
+    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    for part in parts:
+        yield stream.decompress(part)
+    yield stream.flush()
 
 
 def problems(*statuses: int) -> ResponseDict:

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 
 import orjson
-from pydantic import JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from control_plane.http import answers
 from control_plane.http.answers import Answer, Condition
@@ -37,6 +37,20 @@ class EvaluationAnswer(EvaluationSummary):
     """One gate evaluation. `result` is the whole report, null until it is done, then for ever."""
 
     result: dict[str, JsonValue] | None
+
+
+class BundleAnswer(Answer):
+    """The evidence of one gate evaluation beside its result, which is JSON as a text.
+
+    `gathered` holds the owner-days, roster, policy, code version and seed; docs/statistics.md.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    schema_: int = Field(alias="schema")
+    evaluation: int
+    digest: str
+    result: str
+    gathered: dict[str, JsonValue]
 
 
 class PromotionAnswer(Answer):
@@ -81,8 +95,16 @@ def evaluation_summary(environment: str, evaluation: Evaluation) -> EvaluationSu
             "self": f"{address}/gate-evaluations/{evaluation.id}",
             "rollout": address,
             "promotions": f"{address}/promotions",
+            **_bundle_link(address, evaluation),
         },
     )
+
+
+def _bundle_link(address: str, evaluation: Evaluation) -> dict[str, str]:
+    """Only an evaluation that came to a verdict has a bundle."""
+    if evaluation.status is not EvaluationStatus.DONE:
+        return {}
+    return {"bundle": f"{address}/gate-evaluations/{evaluation.id}/bundle"}
 
 
 def evaluation_answer(environment: str, evaluation: Evaluation) -> EvaluationAnswer:

@@ -1,6 +1,6 @@
 """Gate evaluations: asked for here, made by the worker, immutable once done."""
 
-from flask import Response
+from flask import Response, request
 
 from control_plane.commands.changes import load_rollout
 from control_plane.commands.evaluations import request_evaluation
@@ -10,6 +10,7 @@ from control_plane.http import answers, requests
 from control_plane.http.answers import Page, respond
 from control_plane.http.bodies import NewEvaluation
 from control_plane.http.gate_answers import (
+    BundleAnswer,
     EvaluationAnswer,
     EvaluationSummary,
     evaluation_answer,
@@ -55,6 +56,32 @@ def read_evaluation(path: NumberedPath) -> Response:
     if found is None:
         raise NotFound(f"{path.guard} in {path.environment} has no gate evaluation {path.id}")
     return respond(evaluation_answer(path.environment, found))
+
+
+@blueprint.get(f"{RULE}/gate-evaluations/<int:id>/bundle", responses={200: BundleAnswer})
+def read_bundle(path: NumberedPath) -> Response:
+    """Read the evidence bundle of one gate evaluation, from which `guardwave replay` judges it.
+
+    It is kept and sent compressed; a client that takes no gzip gets it as it would be without.
+    """
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    load_rollout(context, path.environment, path.guard)
+    place = (path.environment, path.guard, path.id)
+    if context.gates.bundle_size(*place) == 0:
+        raise NotFound(
+            f"gate evaluation {path.id} of {path.guard} in {path.environment} has no evidence "
+            "bundle; one that came to a verdict has"
+        )
+    parts = context.gates.bundle_parts(*place)
+    is_packed = request.accept_encodings["gzip"] > 0
+    response = Response(
+        parts if is_packed else answers.unpacked(parts), mimetype="application/json"
+    )
+    response.headers["Vary"] = "Accept-Encoding"
+    if is_packed:
+        response.headers["Content-Encoding"] = "gzip"
+    return response
 
 
 @blueprint.post(f"{RULE}/gate-evaluations", responses={202: EvaluationAnswer, **WRITE_ERRORS})

@@ -1,29 +1,27 @@
 """Evaluating gates: evidence gathered, analysed, and the result stored for ever."""
 
 from dataclasses import replace
-from hashlib import sha256
+from typing import NamedTuple
 
-import orjson
-
-from analysis.gates import evaluate
-from analysis.report import to_wire
-from control_plane import __version__
 from control_plane.commands.evaluations import request_evaluation
 from control_plane.commands.freshness import cohort_sums, day_revisions
 from control_plane.context import Context
-from control_plane.jobs.gathering import (
-    evidence_digest,
-    gather,
-    is_older_than_evidence,
-    look_of,
-    policy_at,
-)
+from control_plane.jobs.bundles import SCHEMA, Bundle
+from control_plane.jobs.concluding import conclude
+from control_plane.jobs.gathering import gather, is_older_than_evidence, look_of
 from control_plane.queries.days import complete_days, wave_days
 from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
 from reducer.rollout.phases import gate_for
 from reducer.rollout.state import Rollout, Wave
 
 _LOOKED_AT = 10
+
+
+class Made(NamedTuple):
+    """An evaluation as it is stored, and its packed evidence bundle where it came to a verdict."""
+
+    evaluation: Evaluation
+    bundle: bytes | None = None
 
 
 def evaluate_gate(
@@ -46,13 +44,16 @@ def evaluate_gate(
         return None
     wave = context.environments.wave(environment, guard, rollout.wave)
     if wave is None or gate_for(rollout.phase) is not asked.gate or rollout.wave != asked.wave:
-        done = _failed(context, asked, "the wave it was asked for is over; ask again")
+        made = Made(_failed(context, asked, "the wave it was asked for is over; ask again"))
     elif is_older_than_evidence(context, wave):
-        done = _failed(context, asked, "the wave is older than its evidence; start a new one")
+        made = Made(_failed(context, asked, "the wave is older than its evidence; start a new one"))
     else:
         asked = replace(asked, violations=held.violations)
-        done = _evaluated(context, rollout, wave, asked)
-    return done if context.gates.finish_evaluation(environment, done, fence=fence) else None
+        made = _evaluated(context, rollout, wave, asked)
+    is_stored = context.gates.finish_evaluation(
+        environment, made.evaluation, fence=fence, bundle=made.bundle
+    )
+    return made.evaluation if is_stored else None
 
 
 def fail_evaluation(
@@ -65,26 +66,16 @@ def fail_evaluation(
         context.gates.finish_evaluation(environment, failed, fence=fence)
 
 
-def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation) -> Evaluation:
-    policy = policy_at(context.policies.of(rollout.environment), wave)
+def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation) -> Made:
     days = [each.day for each in wave_days(context, rollout.environment, wave)]
     revisions = day_revisions(context, rollout.environment, days)
     try:
-        evidence, rows = gather(context, rollout, wave, gate=asked.gate)
-        evaluation = evaluate(evidence, policy)
+        gathered, rows = gather(context, rollout, wave, gate=asked.gate)
+        evaluation, result, digest = conclude(gathered)
     except ValueError as error:
         why = str(error) or type(error).__name__
-        return _failed(context, asked, f"the evidence contradicts itself: {why}")
-    wire = {
-        **to_wire(evaluation),
-        "policy_hash": context.policies.hash,
-        "code_version": __version__,
-        "evidence_digest": evidence_digest(
-            evidence, rows, roster_digest=wave.roster_digest, policy_hash=context.policies.hash
-        ),
-    }
-    result = orjson.dumps(wire, option=orjson.OPT_SORT_KEYS).decode()
-    return replace(
+        return Made(_failed(context, asked, f"the evidence contradicts itself: {why}"))
+    done = replace(
         asked,
         status=EvaluationStatus.DONE,
         evaluated_at=context.clock.now(),
@@ -92,13 +83,18 @@ def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation
         wave=wave.number,
         verdict=evaluation.verdict.value,
         sentence=evaluation.sentence,
-        digest=sha256(result.encode()).hexdigest(),
+        digest=digest,
         result=result,
         days_used=evaluation.days.used,
         # A day that was sealed in between has no revision that anything equals.
         day_revisions=tuple(revisions.get(day, -1) for day in evaluation.days.used),
         cohort_sums=cohort_sums(rows),
     )
+    try:
+        return Made(done, Bundle(SCHEMA, asked.id, digest, result, gathered).packed())
+    except ValueError as error:
+        # A verdict that nobody can make again from its bundle is none.
+        return Made(_failed(context, asked, str(error)))
 
 
 def _failed(context: Context, asked: Evaluation, sentence: str) -> Evaluation:

@@ -1,36 +1,26 @@
-"""Gathers the evidence of a wave from the store, in the form the analysis takes."""
+"""Gathers from the store all that the verdict on a wave rests on."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date, timedelta
-from hashlib import sha256
+from typing import NamedTuple
 
-import orjson
-import pandas as pd
-
-from analysis.frames import owner_totals
-from analysis.gates import Share, WaveDay, WaveEvidence
+from analysis.evidence import Share, WaveDay
+from analysis.rerandomisation import DrawKey
+from control_plane import __version__
 from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
+from control_plane.jobs.bundles import BaselineDays, Gathered
+from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.queries.days import complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
-from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Cohort, Gate, Invariant, Mode
+from reducer.vocabulary import Gate, Invariant, Mode
 
-_COLUMNS = (
-    "owner",
-    "cohort",
-    "day",
-    "started",
-    "cancelled",
-    "completed",
-    "disrupted",
-    "tokens",
-    "turns",
-)
+# As many complete days of the phase below as a week has weekdays.
+BASELINE_DAYS = 7
 
 
 def look_of(wave: Wave, complete: int) -> int:
@@ -52,76 +42,64 @@ def is_older_than_evidence(context: Context, wave: Wave) -> bool:
     return age_seconds > timedelta(days=KEPT_DAYS).total_seconds()
 
 
-def gather(
-    context: Context, rollout: Rollout, wave: Wave, *, gate: Gate
-) -> tuple[WaveEvidence, Sequence[OwnerDay]]:
-    """Return the wave's evidence and the owner-days it rests on.
+class Found(NamedTuple):
+    """What was gathered, and the owner-days of the look's days as the store holds them."""
 
-    Raises:
-        ValueError: the owner-days contradict each other, an owner in two cohorts for one.
-    """
-    days = wave_days(context, rollout.environment, wave)
+    gathered: Gathered
+    rows: Sequence[OwnerDay]
+
+
+def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Found:
+    """Read from the store all that the gate of this wave is judged by."""
+    environment, guard = rollout.environment, rollout.guard
+    days = wave_days(context, environment, wave)
     complete = complete_days(days)
     declared = look_of(wave, len(complete))
     used = complete[:declared]
-    rows = context.evidence.owner_days(rollout.environment, rollout.guard, wave.number, used)
-    ended = sum(row.ended for row in rows)
-    evidence = WaveEvidence(
-        environment=rollout.environment,
-        guard=rollout.guard,
+    rows = context.evidence.owner_days(environment, guard, wave.number, used)
+    roster = context.environments.roster(environment, guard, wave) if wave.roster_size else None
+    gathered = Gathered(
+        environment=environment,
+        guard=guard,
         gate=gate,
-        wave=wave.number,
-        treated=TREATED[wave.phase],
-        reference=REFERENCE[wave.phase],
-        owners=owner_totals(_frame(rows)),
-        rostered=_rostered(wave),
+        wave=wave,
+        declared_days=declared,
         days=tuple(
             WaveDay(each.day, each.is_complete, each.reason) for each in days if not each.is_running
         ),
-        declared_days=declared,
-        coverage=Share(sum(row.covered for row in rows), ended) if ended else None,
-        contract=_contract(context, rollout.environment, complete),
-        off_pin=_off_pin(wave, rows),
-        violations=_violations(context, rollout.environment, wave, rows),
-        lost=sum(row.lost for row in rows),
+        owner_days=OwnerDayTable.of(rows),
+        contract=_contract(context, environment, complete),
+        violations=_violations(context, environment, wave),
+        roster=() if roster is None else roster.pseudonyms,
+        baseline=_baseline(context, rollout, wave),
+        policy=policy_at(context.policies.of(environment), wave),
+        policy_hash=context.policies.hash,
+        code_version=__version__,
+        seed=str(DrawKey(environment, guard, wave.number).seed),
     )
-    return evidence, rows
+    return Found(gathered, rows)
 
 
-def evidence_digest(
-    evidence: WaveEvidence, rows: Sequence[OwnerDay], *, roster_digest: str, policy_hash: str
-) -> str:
-    """Return the SHA-256 over all that decides, as canonical JSON.
+def _baseline(context: Context, rollout: Rollout, wave: Wave) -> BaselineDays | None:
+    """Return the last complete week of the newest wave one phase below, under the same pin.
 
-    That is the wave's evidence, the owner-days of which its owner totals are sums, the roster's
-    digest and the policy's hash.
+    An enforce wave that restarts or widens another has no baseline in that one, where enforcement
+    already changed what its treated owners did, but in the warn wave before.
     """
-    named = (field.name for field in fields(evidence) if field.name != "owners")
-    content = {
-        "evidence": {name: getattr(evidence, name) for name in named},
-        "rows": rows,
-        "roster": roster_digest,
-        "policy": policy_hash,
-    }
-    options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
-    return sha256(orjson.dumps(content, option=options)).hexdigest()
-
-
-def _frame(rows: Sequence[OwnerDay]) -> pd.DataFrame:
-    # A row without a start may stand for a switch alone.
-    plain = [[getattr(row, column) for column in _COLUMNS] for row in rows if row.started]
-    frame = pd.DataFrame(plain, columns=list(_COLUMNS))
-    frame["cohort"] = frame["cohort"].astype(str)
-    return frame
-
-
-def _rostered(wave: Wave) -> Mapping[Cohort, int]:
     if wave.phase.rank <= Mode.SHADOW.rank:
-        return {}
-    return {
-        TREATED[wave.phase]: wave.treated,
-        REFERENCE[wave.phase]: wave.roster_size - wave.treated,
-    }
+        return None
+    for number in range(wave.number - 1, 0, -1):
+        below = context.environments.wave(rollout.environment, rollout.guard, number)
+        if below is None or below.phase.rank != wave.phase.rank - 1:
+            continue
+        if below.version_pin != wave.version_pin or is_older_than_evidence(context, below):
+            return None
+        days = complete_days(wave_days(context, rollout.environment, below))[-BASELINE_DAYS:]
+        if len(days) < BASELINE_DAYS:
+            return None
+        rows = context.evidence.owner_days(rollout.environment, rollout.guard, number, days)
+        return BaselineDays(number, below.phase, days, OwnerDayTable.of(rows))
+    return None
 
 
 def _contract(context: Context, environment: str, complete: Sequence[date]) -> Share | None:
@@ -133,23 +111,8 @@ def _contract(context: Context, environment: str, complete: Sequence[date]) -> S
     return Share(last[0].conforming, last[0].records)
 
 
-def _off_pin(wave: Wave, rows: Sequence[OwnerDay]) -> Mapping[Cohort, Share]:
-    started: Counter[Cohort] = Counter()
-    off: Counter[Cohort] = Counter()
-    for row in rows:
-        started[row.cohort] += row.started
-        off[row.cohort] += 0 if row.version in wave.version_pin else row.started
-    compared = (TREATED[wave.phase], REFERENCE[wave.phase])
-    return {cohort: Share(off[cohort], started[cohort]) for cohort in compared}
-
-
-def _violations(
-    context: Context, environment: str, wave: Wave, rows: Sequence[OwnerDay]
-) -> Mapping[Invariant, int]:
-    """Count every violation of the environment since the wave opened, and the rows' switches."""
+def _violations(context: Context, environment: str, wave: Wave) -> Mapping[Invariant, int]:
+    """Count every violation of the environment since the wave opened."""
     found = context.incidents.violations(environment)
     counted = Counter(each.invariant for each in found if each.at > wave.opened_at)
-    switched = sum(row.switched for row in rows)
-    if switched:
-        counted[Invariant.TREATMENT_SWITCHED] += switched
-    return dict(counted)
+    return dict(sorted(counted.items()))

@@ -51,13 +51,14 @@ local function lease(keys, argv)
   return number
 end
 
--- gw_finish: store a result once. KEYS[1] evaluation hash, KEYS[2] lease hash.
--- ARGV: fence, value. Returns 1 when stored, now or by the same call before; 0 when another value
+-- gw_finish: store a result once. KEYS[1] evaluation hash, KEYS[2] lease hash, KEYS[3] its bundle.
+-- ARGV: fence, value, bundle or ''. Returns 1 when stored, now or by the same call before; 0 when another value
 -- was stored before or the lease was lost.
 local function finish(keys, argv)
   local done = redis.call('HGET', keys[1], 'done')
   if done then return done == argv[2] and 1 or 0 end
   if redis.call('HGET', keys[2], 'fence') ~= argv[1] then return 0 end
+  if argv[3] ~= '' then redis.call('SET', keys[3], argv[3]) end
   redis.call('HSET', keys[1], 'done', argv[2])
   return 1
 end

@@ -1,5 +1,7 @@
 """Gate evaluations and promotions: numbered, and final once decided."""
 
+from collections.abc import Iterator
+
 from redis import Redis
 
 from control_plane.state import Evaluation, EvaluationStatus, Promotion, PromotionStatus
@@ -8,9 +10,10 @@ from control_plane.stores.connection import unavailable
 from control_plane.stores.environments import Put
 from control_plane.stores.functions import call
 from control_plane.stores.keys import EnvironmentKeys
-from control_plane.stores.replies import whole
+from control_plane.stores.replies import octets, whole
 
 _NEWEST = 50
+_PART_BYTES = 1 << 20
 
 
 def put_promotion(environment: str, promotion: Promotion) -> Put:
@@ -37,12 +40,33 @@ class GateStore:
         self._redis.hset(key, "pending", encode(evaluation))
 
     @unavailable()
-    def finish_evaluation(self, environment: str, evaluation: Evaluation, *, fence: int) -> bool:
-        """Store the result for ever; False when it was done before or the lease was lost."""
+    def finish_evaluation(
+        self, environment: str, evaluation: Evaluation, *, fence: int, bundle: bytes | None = None
+    ) -> bool:
+        """Store the result, and its evidence bundle, for ever.
+
+        False when it was done before or the lease was lost; then nothing is written.
+        """
         keys = EnvironmentKeys(environment)
-        names = (keys.evaluation(evaluation.guard, evaluation.id), keys.lease)
-        arguments = (fence, encode(evaluation))
+        place = (evaluation.guard, evaluation.id)
+        names = (keys.evaluation(*place), keys.lease, keys.bundle(*place))
+        arguments = (fence, encode(evaluation), b"" if bundle is None else bundle)
         return bool(whole(call(self._redis, "gw_finish", keys=names, arguments=arguments)))
+
+    @unavailable()
+    def bundle_size(self, environment: str, guard: str, number: int) -> int:
+        """Return how many bytes the packed evidence bundle has; 0 when there is none."""
+        return whole(self._redis.strlen(EnvironmentKeys(environment).bundle(guard, number)))
+
+    def bundle_parts(self, environment: str, guard: str, number: int) -> Iterator[bytes]:
+        """Yield the packed evidence bundle of an evaluation, a mebibyte at a time."""
+        for start in range(0, self.bundle_size(environment, guard, number), _PART_BYTES):
+            yield self._bundle_part(environment, guard, number, start=start)
+
+    @unavailable()
+    def _bundle_part(self, environment: str, guard: str, number: int, *, start: int) -> bytes:
+        key = EnvironmentKeys(environment).bundle(guard, number)
+        return octets(self._redis.getrange(key, start, start + _PART_BYTES - 1))
 
     @unavailable()
     def evaluation(self, environment: str, guard: str, number: int) -> Evaluation | None:

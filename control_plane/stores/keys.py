@@ -88,6 +88,10 @@ class EnvironmentKeys:
         """HASH: request, status and immutable result of a gate evaluation."""
         return f"ge:{{{self.environment}}}:{guard}:{number}"
 
+    def bundle(self, guard: str, number: int) -> str:
+        """STRING: the packed evidence bundle of a gate evaluation."""
+        return f"gb:{{{self.environment}}}:{guard}:{number}"
+
     def evaluation_count(self, guard: str) -> str:
         """Counter of gate evaluations: their numbers."""
         return f"ge:{{{self.environment}}}:{guard}"

@@ -1,0 +1,110 @@
+"""Evidence bundles: all that a verdict rests on, kept with it, so that it can be made again."""
+
+import gzip
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
+
+from pydantic import ValidationError
+
+from analysis.evidence import Share, WaveDay
+from control_plane.jobs.owner_day_table import OwnerDayTable
+from control_plane.stores.codec import decode, encode
+from reducer.rollout.policy import GatePolicy
+from reducer.rollout.state import Wave
+from reducer.vocabulary import Gate, Invariant, Mode
+
+SCHEMA = 1
+# Packed. A store's value ends at 512 MiB; this leaves a roster of a million owners room.
+MAX_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineDays:
+    """The last complete days of the phase below, under the same version pin."""
+
+    wave: int
+    phase: Mode
+    days: tuple[date, ...]
+    owner_days: OwnerDayTable
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was gathered of one wave for one gate, and the rules to judge it by.
+
+    `policy` is the one in force, its alpha split over the wave's looks. `owner_days` are those of
+    the declared look's days. `roster` names pseudonyms in draw order, none in shadow. `seed` is
+    that of the random owner sets, which environment, guard and wave determine. `contract` None
+    says that the last complete day had no record.
+    """
+
+    environment: str
+    guard: str
+    gate: Gate
+    wave: Wave
+    declared_days: int
+    days: tuple[WaveDay, ...]
+    owner_days: OwnerDayTable
+    contract: Share | None
+    violations: Mapping[Invariant, int]
+    roster: tuple[str, ...]
+    baseline: BaselineDays | None
+    policy: GatePolicy
+    policy_hash: str
+    code_version: str
+    seed: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, hexadecimal, of its JSON: an evaluation's `evidence_digest`."""
+        return sha256(encode(self)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The evidence of one evaluation beside the result that it led to, as JSON text."""
+
+    schema: int
+    evaluation: int
+    digest: str
+    result: str
+    gathered: Gathered
+
+    def packed(self) -> bytes:
+        """Return the bundle as compressed JSON; the same bundle gives the same bytes.
+
+        Raises:
+            ValueError: it is larger than a bundle may be.
+        """
+        packed = gzip.compress(encode(self), mtime=0)
+        if len(packed) > MAX_BYTES:
+            raise ValueError(
+                f"the evidence bundle has {len(packed):,} bytes, {MAX_BYTES:,} are kept at most"
+            )
+        return packed
+
+
+def unpacked(content: bytes) -> Bundle:
+    """Return the bundle that a file or an answer holds, compressed or not.
+
+    Raises:
+        ValueError: naming the first field that is wrong, or what the content is not.
+    """
+    try:
+        text = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+        bundle = decode(Bundle, text)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"the bundle cannot be decompressed: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the bundle"
+        raise ValueError(f"this is no evidence bundle: {where}: {first['msg']}") from error
+    if bundle.schema != SCHEMA:
+        raise ValueError(
+            f"the bundle has schema {bundle.schema}, this version reads {SCHEMA}; use guardwave "
+            f"{bundle.gathered.code_version}"
+        )
+    return bundle

@@ -1,0 +1,147 @@
+"""Owner-days as columns: small as JSON, quick to turn into a frame, checked when read back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from control_plane.stores.evidence import OwnerDay
+from reducer.vocabulary import Cohort
+
+Value = TypeVar("Value", str, date, Cohort)
+Places = npt.NDArray[np.int64]
+
+COUNTS = tuple(
+    field.name
+    for field in fields(OwnerDay)
+    if field.name not in {"owner", "day", "cohort", "version", "durations"}
+)
+# What one count can be at most: a float of the analysis holds every whole number up to it.
+LARGEST = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerDayTable:
+    """Owner-days, one entry of each column per owner-day.
+
+    `owners`, `days`, `cohorts` and `versions` hold each value once; the columns that end in `_at`
+    hold places in them. `durations_in` says how many entries of `duration_buckets` (base-2
+    exponential, scale 7, ms) and `duration_counts` belong to each owner-day, in order.
+    """
+
+    owners: tuple[str, ...]
+    days: tuple[date, ...]
+    cohorts: tuple[Cohort, ...]
+    versions: tuple[str, ...]
+    owner_at: tuple[int, ...]
+    day_at: tuple[int, ...]
+    cohort_at: tuple[int, ...]
+    version_at: tuple[int, ...]
+    counts: Mapping[str, tuple[int, ...]]
+    durations_in: tuple[int, ...]
+    duration_buckets: tuple[int, ...]
+    duration_counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse columns that do not fit each other, as of a file that somebody edited."""
+        if set(self.counts) != set(COUNTS):
+            raise ValueError(f"owner-days have the counts {', '.join(self.counts)}, not {COUNTS}")
+        rows = len(self.owner_at)
+        per_row = {
+            **{name: getattr(self, name) for name in _PLACES.values()},
+            **self.counts,
+            "durations_in": self.durations_in,
+        }
+        for name, column in per_row.items():
+            _check(name, column, length=rows, limit=LARGEST)
+        for values, places in _PLACES.items():
+            _check(places, getattr(self, places), length=rows, limit=len(getattr(self, values)))
+        told = sum(self.durations_in)
+        _check("duration_counts", self.duration_counts, length=told, limit=LARGEST)
+        if len(self.duration_buckets) != told:
+            raise ValueError(
+                f"duration_buckets has {len(self.duration_buckets)} entries, durations_in counts "
+                f"{told}"
+            )
+
+    @classmethod
+    def of(cls, rows: Sequence[OwnerDay]) -> "OwnerDayTable":
+        """Return the rows as columns, in their order."""
+        owners, owner_at = _interned([row.owner for row in rows])
+        days, day_at = _interned([row.day for row in rows])
+        cohorts, cohort_at = _interned([row.cohort for row in rows])
+        versions, version_at = _interned([row.version for row in rows])
+        return cls(
+            owners=owners,
+            days=days,
+            cohorts=cohorts,
+            versions=versions,
+            owner_at=owner_at,
+            day_at=day_at,
+            cohort_at=cohort_at,
+            version_at=version_at,
+            counts={name: tuple(getattr(row, name) for row in rows) for name in COUNTS},
+            durations_in=tuple(len(row.durations) for row in rows),
+            duration_buckets=tuple(bucket for row in rows for bucket, _ in row.durations),
+            duration_counts=tuple(count for row in rows for _, count in row.durations),
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """Return one line per owner-day: `owner`, `cohort`, `day`, `version` and the counts."""
+        return pd.DataFrame(
+            {
+                "owner": _picked(self.owners, self.owner_at),
+                "cohort": _picked([cohort.value for cohort in self.cohorts], self.cohort_at),
+                "day": _picked(self.days, self.day_at),
+                "version": _picked(self.versions, self.version_at),
+                **{name: np.array(self.counts[name], dtype=np.int64) for name in COUNTS},
+            }
+        )
+
+    def durations(self) -> pd.DataFrame:
+        """Return one line per owner-day and bucket: `owner`, `bucket`, `count`."""
+        place = np.repeat(
+            np.array(self.owner_at, dtype=np.int64), np.array(self.durations_in, dtype=np.int64)
+        )
+        return pd.DataFrame(
+            {
+                "owner": _picked(self.owners, place),
+                "bucket": np.array(self.duration_buckets, dtype=np.int64),
+                "count": np.array(self.duration_counts, dtype=np.int64),
+            }
+        )
+
+
+_PLACES: Mapping[str, str] = {
+    "owners": "owner_at",
+    "days": "day_at",
+    "cohorts": "cohort_at",
+    "versions": "version_at",
+}
+
+
+def _check(name: str, column: Sequence[int], *, length: int, limit: int) -> None:
+    if len(column) != length:
+        raise ValueError(f"{name} has {len(column)} entries where {length} are due")
+    values = np.array(column, dtype=np.int64)
+    is_bad = (values < 0) | (values >= limit)
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(f"{name}, row {row}: {column[row]} is not from 0 to below {limit}")
+
+
+def _interned(values: Sequence[Value]) -> tuple[tuple[Value, ...], tuple[int, ...]]:
+    """Return each value once, sorted, and the place of every one of `values` in there."""
+    distinct = sorted(set(values))
+    places = {value: place for place, value in enumerate(distinct)}
+    return tuple(distinct), tuple(places[value] for value in values)
+
+
+def _picked(values: Sequence[object], places: Sequence[int] | Places) -> npt.NDArray[np.object_]:
+    known: npt.NDArray[np.object_] = np.empty(len(values), dtype=object)
+    known[:] = values
+    return known[np.array(places, dtype=np.int64)]

@@ -1,0 +1,220 @@
+"""Bundles of real evaluations: complete, checked when read, and enough to judge again."""
+
+import gzip
+from dataclasses import fields, replace
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.jobs.bundles import Bundle, unpacked
+from control_plane.jobs.gathering import gather
+from control_plane.jobs.owner_day_table import COUNTS, OwnerDayTable
+from control_plane.jobs.replaying import replay
+from control_plane.stores.evidence import OwnerDay
+from reducer.vocabulary import Cohort, Gate, Mode
+from tests.control_plane.lives import BEGAN, Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD
+
+
+def kept(life: Life, number: int) -> bytes:
+    return b"".join(life.context.gates.bundle_parts(ENVIRONMENT, GUARD, number))
+
+
+def made_of(life: Life) -> Bundle:
+    return unpacked(kept(life, life.evaluate().id))
+
+
+@pytest.fixture
+def week(store):
+    """A life in shadow with seven complete days."""
+    life = Life.begin(store)
+    life.live(7)
+    return life
+
+
+def test_the_bundle_alone_gives_the_same_bytes(week):
+    done = week.evaluate()
+    content = kept(week, done.id)
+    week.store.flushall()
+
+    found = replay(unpacked(content))
+
+    assert found.difference is None
+    assert found.digest == found.recorded_digest == done.digest
+    assert unpacked(content).result == done.result
+
+
+def test_a_wave_that_compares_is_replayed_with_its_baseline_and_its_roster(store):
+    life = Life.begin(store)
+    life.live(7)
+    life.promote(Mode.WARN)
+    life.live(8)
+    life.promote(Mode.ENFORCE)
+    life.live(8)
+
+    bundle = made_of(life)
+
+    gathered = bundle.gathered
+    assert (gathered.gate, gathered.wave.number, len(gathered.roster)) == (Gate.ENFORCE, 3, 24)
+    assert gathered.baseline is not None
+    assert (gathered.baseline.wave, gathered.baseline.phase) == (2, Mode.WARN)
+    assert len(gathered.baseline.days) == 7
+    assert gathered.baseline.days[-1] < gathered.days[0].day
+    assert replay(bundle).difference is None
+
+
+def test_a_packed_bundle_comes_back_as_it_was_and_packs_to_the_same_bytes(week):
+    bundle = made_of(week)
+    assert unpacked(bundle.packed()) == bundle
+    assert unpacked(gzip.decompress(bundle.packed())) == bundle
+    assert unpacked(bundle.packed()).packed() == bundle.packed()
+
+
+def test_a_pending_evaluation_has_no_bundle(week):
+    assert week.context.gates.bundle_size(ENVIRONMENT, GUARD, 1) == 0
+    assert kept(week, 1) == b""
+
+
+def test_a_result_that_is_not_stored_leaves_no_bundle(week):
+    done = week.evaluate()
+    content = kept(week, done.id)
+    fence = week.context.jobs.lease(ENVIRONMENT, "worker of the test")
+    other = replace(done, verdict="beyond")
+    assert not week.context.gates.finish_evaluation(ENVIRONMENT, other, fence=fence, bundle=b"x")
+    assert kept(week, done.id) == content
+
+
+def edited(bundle: Bundle, **changes: object) -> Bundle:
+    changed = replace(bundle.gathered, **changes)  # type: ignore[arg-type]  # by field name
+    return replace(bundle, gathered=changed)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        pytest.param(
+            lambda bundle: edited(bundle, policy_hash="0" * 64), "evidence_digest", id="policy hash"
+        ),
+        pytest.param(lambda bundle: edited(bundle, seed="1"), "seed: recorded 1", id="seed"),
+        pytest.param(
+            lambda bundle: edited(bundle, contract=None), "checks[contract]", id="contract"
+        ),
+        pytest.param(
+            lambda bundle: edited(
+                bundle,
+                owner_days=replace(
+                    bundle.gathered.owner_days,
+                    counts={
+                        **bundle.gathered.owner_days.counts,
+                        "cancelled": bundle.gathered.owner_days.counts["started"],
+                    },
+                ),
+            ),
+            "the evidence cannot be judged: column 'completed', row",
+            id="an impossible count",
+        ),
+        pytest.param(
+            lambda bundle: replace(bundle, result=bundle.result.replace("within", "beyond")),
+            "does not have the recorded digest",
+            id="result",
+        ),
+    ],
+)
+def test_what_was_edited_is_named(week, edit, words):
+    bundle = made_of(week)
+    difference = replay(edit(bundle)).difference
+    assert difference is not None
+    assert words in difference
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        pytest.param(lambda text: b"not json", "no evidence bundle: the bundle", id="not JSON"),
+        pytest.param(lambda text: b"\x1f\x8b spoiled", "cannot be decompressed", id="not gzip"),
+        pytest.param(lambda text: gzip.compress(text)[:-9], "cannot be decompressed", id="cut off"),
+        pytest.param(lambda text: b"{}", "schema: Field required", id="another object"),
+        pytest.param(
+            lambda text: text.replace(b'"schema":1', b'"schema":2', 1),
+            "has schema 2, this version reads 1",
+            id="another schema",
+        ),
+        pytest.param(
+            lambda text: text.replace(b'"gate":"shadow"', b'"gate":"open"'),
+            "gathered.gate",
+            id="an unknown word",
+        ),
+        pytest.param(
+            lambda text: text.replace(b'"owner_at":[0,', b'"owner_at":[-1,', 1),
+            "owner_at, row 0: -1",
+            id="a place out of range",
+        ),
+        pytest.param(
+            lambda text: text.replace(b'"owner_at":[0,', b'"owner_at":[', 1),
+            "entries where",
+            id="a column too short",
+        ),
+    ],
+)
+def test_a_spoiled_bundle_is_refused_by_name(week, spoil, words):
+    text = gzip.decompress(made_of(week).packed())
+    with pytest.raises(ValueError, match=r".") as refusal:
+        unpacked(spoil(text))
+    assert words in str(refusal.value)
+
+
+def test_a_baseline_under_another_pin_is_none(store):
+    life = Life.begin(store)
+    life.live(7)
+    life.promote(Mode.WARN)
+    gathered, _ = gather(life.context, life.rollout, life.wave, gate=Gate.WARN)
+    assert gathered.baseline is not None
+    assert gathered.baseline.days[0] > BEGAN.date()
+    other = replace(life.wave, version_pin=("9.9.9",))
+    gathered, _ = gather(life.context, life.rollout, other, gate=Gate.WARN)
+    assert gathered.baseline is None
+
+
+def test_fewer_than_seven_complete_days_are_no_baseline(store):
+    life = Life.begin(store)
+    life.live(6)
+    life.promote(Mode.WARN)
+    gathered, _ = gather(life.context, life.rollout, life.wave, gate=Gate.WARN)
+    assert gathered.baseline is None
+
+
+counts = st.integers(0, 2**53 - 1)
+rows = st.lists(
+    st.builds(
+        OwnerDay,
+        st.text("abc", min_size=1, max_size=2),
+        st.dates(),
+        st.sampled_from(list(Cohort)),
+        st.sampled_from(["1.0", "2.0"]),
+        **dict.fromkeys(COUNTS, counts),
+        durations=st.lists(st.tuples(st.integers(0, 900), st.integers(1, 9)), max_size=3).map(
+            tuple
+        ),
+    ),
+    max_size=6,
+)
+
+
+@given(rows)
+def test_a_table_holds_each_owner_day_as_it_is(rows):
+    table = OwnerDayTable.of(rows)
+    named = [field.name for field in fields(OwnerDay) if field.name != "durations"]
+    assert table.frame()[named].astype(object).to_numpy().tolist() == [
+        [getattr(row, name) for name in named] for row in rows
+    ]
+    told = [(row.owner, *pair) for row in rows for pair in row.durations]
+    assert [tuple(line) for line in table.durations().astype(object).to_numpy().tolist()] == told
+
+
+def test_a_bundle_is_json_that_other_tools_read(week):
+    read = orjson.loads(gzip.decompress(made_of(week).packed()))
+    assert sorted(read) == ["digest", "evaluation", "gathered", "result", "schema"]
+    table = read["gathered"]["owner_days"]
+    assert len(table["owner_at"]) == len(table["counts"]["started"]) == 24 * 7
