@@ -4,6 +4,7 @@ One per line, as `_.name  # who uses it`. Code that nothing uses is deleted inst
 """
 
 _.is_fallback  # agent hosts, of the client's answers
+_.violated  # agent hosts, of what they saw themselves
 _.ttl_s  # orjson, which writes an assignment as it is
 _.model_config  # pydantic, how a model is read and written
 _.idempotency_key  # flask-openapi, which documents and checks the header

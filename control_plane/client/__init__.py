@@ -2,5 +2,8 @@
 
 from control_plane.client.answers import Assignment
 from control_plane.client.assignments import Assignments
+from control_plane.client.attributes import PromptEnd
+from control_plane.client.prompt_telemetry import PromptTelemetry
+from control_plane.client.telemetry import GuardTelemetry
 
-__all__ = ["Assignment", "Assignments"]
+__all__ = ["Assignment", "Assignments", "GuardTelemetry", "PromptEnd", "PromptTelemetry"]

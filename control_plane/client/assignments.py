@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from control_plane.client.answers import Assignment, fallback, read
 from control_plane.client.asking import OWNER_IN_PATH, Endpoint, Key, Reply
+from control_plane.client.telemetry import GuardTelemetry
 
 FOREGROUND = "interactive_foreground"
 LONGEST_WAIT_SECONDS = 0.2
@@ -46,9 +47,12 @@ class Assignments:
         service_version: str,
         timeout_seconds: float = LONGEST_WAIT_SECONDS,
         refresh_seconds: float = REFRESH_SECONDS,
+        telemetry: GuardTelemetry | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Describe the control plane; nothing is asked before the first `resolve`.
+
+        With `telemetry`, each answer is reported as a `feature_flag.evaluation`.
 
         Raises:
             ValueError: the endpoint is not an http(s) URL, or the wait is not within 0 to 0.2 s.
@@ -67,6 +71,7 @@ class Assignments:
         )
         self._timeout_seconds = timeout_seconds
         self._refresh_seconds = refresh_seconds
+        self._telemetry = telemetry
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._held: dict[Key, _Held] = {}
@@ -75,6 +80,12 @@ class Assignments:
 
     def resolve(self, guard: str, owner: str, *, route: str = FOREGROUND) -> Assignment:
         """Return the owner's assignment now. It never raises and waits at most 200 ms."""
+        assignment = self._resolve(guard, owner, route)
+        if self._telemetry is not None:
+            self._telemetry.evaluated(assignment)
+        return assignment
+
+    def _resolve(self, guard: str, owner: str, route: str) -> Assignment:
         key = Key(guard, owner, route)
         held = self._held.get(key)
         if held is not None and self._is_current(held, self._refresh_seconds):
