@@ -1,0 +1,45 @@
+"""What the guards say to a model: fixed texts in their own words, without any data of a tool."""
+
+# repeated_tool_failure
+REPEATED_FAILURE_REMINDER = (
+    "The same tool has now failed several times in the same way. Do not try this approach again. "
+    "Read what the last result says, then change the approach or put right what it depends on, "
+    "or tell the user what stands in the way."
+)
+REPEATED_FAILURE_STOP = (
+    "This turn has ended: after a reminder the same tool failed once more in the same way. "
+    "Nothing else is tried until the user writes again."
+)
+
+SIDE_EFFECT_NUDGE = (
+    "This call was not run: it would do once more what an earlier call with the same meaning has "
+    "done, or is doing now. Go on with that call's result. If it has to be done once more, say why "
+    "and ask the user first."
+)
+SIDE_EFFECT_BLOCKED = (
+    "This call was not run: an equal call has been carried out already, or is being carried out "
+    "now. Go on with that call's result, or tell the user what is still missing."
+)
+SIDE_EFFECT_WAITING = (
+    "This call has not run: it would do once more what an earlier call has done, and a person is "
+    "asked first. The answer is still open."
+)
+SIDE_EFFECT_REFUSED = (
+    "This call was not run: a person decided that this is not to be done once more. It will not be "
+    "asked again for this request. Go on without it."
+)
+SIDE_EFFECT_QUESTION = (
+    "The agent asks to do once more what an earlier call has done. Shall it run once more?"
+)
+SIDE_EFFECT_LIKENESS = (
+    "The agent asks for something that looks like what an earlier call in this conversation has "
+    "done; whether it is the same is for you to say. Shall it run?"
+)
+SIDE_EFFECT_DECLARATION = (
+    "The tool does not say whether it has a side effect, so it is treated as one that has. If "
+    "running it twice does no harm, declare `side_effect: false` for it."
+)
+SIDE_EFFECT_NO_THREAD = (
+    "the side-effect guard has thread scope but the call names no thread; repeats are looked for "
+    "in its request alone"
+)
