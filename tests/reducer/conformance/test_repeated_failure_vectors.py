@@ -1,0 +1,39 @@
+import pytest
+
+from reducer.conformance.repeated_failure import Machine
+from reducer.conformance.vectors import run
+from tests.shipped_vectors import shipped_params
+
+
+@pytest.mark.parametrize("vector", shipped_params("repeated-failure"))
+def test_the_guard_decides_as_the_vector_says(vector):
+    assert run(vector, Machine) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        pytest.param({"route": "pigeon"}, "/config/route: 'pigeon' is none of", id="unknown route"),
+        pytest.param({"mode": 1}, "/config/mode: must be a text", id="a mode that is no text"),
+        pytest.param({"route": None}, "/config/route: must be a text", id="no route"),
+    ],
+)
+def test_a_configuration_of_another_kind_is_refused(config, words):
+    with pytest.raises(ValueError, match=words):
+        Machine(config)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        pytest.param({"event": "nap"}, "/event: 'nap' is none of batch", id="an unknown event"),
+        pytest.param({"complete": 1}, "/complete: must be true or false", id="1 for true"),
+        pytest.param({"observations": [7]}, "/observations/0: must be an object", id="a number"),
+        pytest.param(
+            {"observations": [{"tool": 7}]}, "/observations/0/tool: must be a text", id="a tool"
+        ),
+    ],
+)
+def test_an_input_of_another_kind_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        Machine({}).step(given)
