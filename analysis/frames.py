@@ -76,24 +76,32 @@ def outcomes(totals: pd.DataFrame, metric: Metric, cohorts: tuple[Cohort, Cohort
     """
     treated, reference = cohorts
     chosen = totals[totals[COHORT].isin([treated.value, reference.value])]
-    started = chosen["started"].to_numpy(dtype=np.float64)
-    trials = started
-    match metric:
-        case Metric.COMPLETION:
-            trials = started - chosen["cancelled"].to_numpy(dtype=np.float64)
-            harm = trials - chosen["completed"].to_numpy(dtype=np.float64)
-        case Metric.DISRUPTION:
-            harm = chosen["disrupted"].to_numpy(dtype=np.float64)
-        case Metric.CANCELLATION:
-            harm = chosen["cancelled"].to_numpy(dtype=np.float64)
-        case Metric.TOKENS | Metric.TURNS:
-            harm = chosen[metric.value].to_numpy(dtype=np.float64)
-        case _:
-            raise ValueError(f"owner totals hold no {metric}; ask for one of their own metrics")
+    harm, trials = harm_and_trials(chosen, metric)
     has_trials = trials > 0
     owners = chosen[OWNER].to_numpy(dtype=object)[has_trials]
     is_treated = (chosen[COHORT] == treated.value).to_numpy(dtype=np.bool_)
     return Outcomes(tuple(owners), is_treated[has_trials], harm[has_trials], trials[has_trials])
+
+
+def harm_and_trials(totals: pd.DataFrame, metric: Metric) -> tuple[Floats, Floats]:
+    """Return a metric's harm and trials of every row of checked counts.
+
+    Raises:
+        ValueError: for a metric that owner totals do not hold.
+    """
+    started = totals["started"].to_numpy(dtype=np.float64)
+    match metric:
+        case Metric.COMPLETION:
+            trials = started - totals["cancelled"].to_numpy(dtype=np.float64)
+            return trials - totals["completed"].to_numpy(dtype=np.float64), trials
+        case Metric.DISRUPTION:
+            return totals["disrupted"].to_numpy(dtype=np.float64), started
+        case Metric.CANCELLATION:
+            return totals["cancelled"].to_numpy(dtype=np.float64), started
+        case Metric.TOKENS | Metric.TURNS:
+            return totals[metric.value].to_numpy(dtype=np.float64), started
+        case _:
+            raise ValueError(f"owner totals hold no {metric}; ask for one of their own metrics")
 
 
 def checked_owners(frame: pd.DataFrame) -> npt.NDArray[np.object_]:

@@ -5,30 +5,28 @@ equals the margin, so the observed statistic is one more draw among those of ran
 p = (1 + #{t* <= t}) / (B + 1). The statistic is studentised with CR1 (Wu and Ding 2018), which
 keeps the level near nominal where a few owners carry the harm.
 
-Margins and bounds here are on the scale of the test: a difference of harm rates as a fraction, or
-the natural logarithm of a ratio.
+Margins and bounds here are on the scale of the test: a difference of harm rates as a fraction, the
+natural logarithm of a ratio, or a number of buckets.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from analysis import injection
-from analysis.frames import Floats, Outcomes
-from analysis.shuffles import Sets, draw_sets, sums_over
+from analysis.bounds import least_passing
+from analysis.cuped import Adjustment
+from analysis.experiments import LARGEST_LOG_RATIO, Experiment, ScaledAmount, ThinnedRate
+from analysis.frames import Flags, Floats, Outcomes
+from analysis.shuffles import Sets, draw_sets
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric
 
 # Ties count, and sums in another order may differ in the last bits.
 TIE_TOLERANCE = 1e-9
-# Random sets are kept for a search up to 0.6 GB of them, and drawn again for each step beyond.
-KEPT_MEMBERS = 50_000_000
-# No ratio is told from another beyond this logarithm; the search for a bound ends there.
-LARGEST_LOG_RATIO = 20.0
 
 
 class DrawKey(NamedTuple):
@@ -47,6 +45,24 @@ class DrawKey(NamedTuple):
         return int.from_bytes(hashlib.sha256(message).digest()[:16], "big")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """The random sets of a wave. Metrics over the same owners share them, and so do all margins."""
+
+    key: DrawKey
+    known: list[Sets] = field(default_factory=list)
+
+    def of(self, is_treated: Flags, count: int) -> Sets:
+        """Return `count` random sets beside the observed one; they stand for the smaller cohort."""
+        is_member = is_treated if stands_for_treated(is_treated) else ~is_treated
+        for sets in self.known:
+            if sets.count == count and np.array_equal(sets.is_member, is_member):
+                return sets
+        sets = draw_sets(is_member, seed=self.key.seed, count=count)
+        self.known[:] = [sets]
+        return sets
+
+
 class MarginTest(NamedTuple):
     """Both one-sided p values at one margin, and the number of random sets behind them."""
 
@@ -61,43 +77,47 @@ class MarginTest(NamedTuple):
 class Rerandomisation:
     """The test of one metric. Both cohorts need an owner, and a ratio needs harm in both."""
 
-    outcomes: Outcomes
-    metric: Metric
-    key: DrawKey
-    uniforms: Floats
+    experiment: Experiment
+    draws: Draws
 
     @classmethod
-    def of(cls, outcomes: Outcomes, metric: Metric, key: DrawKey) -> "Rerandomisation":
-        """Prepare the test: the owners' uniforms are the same for every margin."""
-        own = injection.uniforms(outcomes.owners, metric, wave=key.wave)
-        return cls(outcomes, metric, key, own)
+    def of(
+        cls,
+        outcomes: Outcomes,
+        metric: Metric,
+        key: DrawKey,
+        *,
+        adjustment: Adjustment | None = None,
+        draws: Draws | None = None,
+    ) -> "Rerandomisation":
+        """Prepare the test of a metric of owner totals, with CUPED where an adjustment is given."""
+        experiment: Experiment
+        if metric.is_ratio:
+            experiment = ScaledAmount(outcomes, adjustment)
+        else:
+            # The owners' uniforms are the same for every margin.
+            own = injection.uniforms(outcomes.owners, metric, wave=key.wave)
+            experiment = ThinnedRate(outcomes, own, adjustment)
+        return cls(experiment, draws or Draws(key))
 
     @property
     def is_treated_drawn(self) -> bool:
         """Whether random sets stand for the treated cohort: the smaller one is drawn."""
-        return 2 * int(self.outcomes.is_treated.sum()) <= len(self.outcomes.owners)
+        return stands_for_treated(self.experiment.is_treated)
 
-    def sets(self, count: int) -> Iterable[Sets]:
-        """Return the observed set and `count` random ones, in chunks."""
-        treated = self.outcomes.is_treated
-        is_member = treated if self.is_treated_drawn else ~treated
-        return draw_sets(is_member, seed=self.key.seed, count=count)
+    def sets(self, count: int) -> Sets:
+        """Return the observed set and `count` random ones."""
+        return self.draws.of(self.experiment.is_treated, count)
 
-    def test(self, margin: float, sets: Iterable[Sets]) -> MarginTest:
+    def statistics(self, margin: float, sets: Sets) -> Floats:
+        """Return treated - reference, studentised: as observed, then of each random set."""
+        statistics = self.experiment.statistics(margin, sets)
+        return statistics if self.is_treated_drawn else -statistics
+
+    def test(self, margin: float, sets: Sets) -> MarginTest:
         """Test one margin over prepared sets."""
-        harm, trials = self._injected(margin), self.outcomes.trials
-        columns = np.column_stack([harm, trials, harm**2, harm * trials, trials**2])
-        drawn = sums_over(sets, columns)
-        size, owners = self._size, len(trials)
-        statistics = _studentised(
-            (drawn, columns.sum(axis=0) - drawn),
-            (size, owners - size),
-            is_ratio=self.metric.is_ratio,
-        )
-        if not self.is_treated_drawn:
-            statistics = -statistics
-        observed = float(statistics[0])
-        slack = TIE_TOLERANCE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
+        statistics = self.statistics(margin, sets)
+        observed, slack = _observed(statistics)
         of_all = len(statistics)
         return MarginTest(
             float((statistics <= observed + slack).sum()) / of_all,
@@ -114,109 +134,95 @@ class Rerandomisation:
             return first
         if policy.refined_permutations <= policy.permutations:
             return first
-        return self.test(margin, self.sets(policy.refined_permutations))
+        # Not through `draws`: they keep the sets that the search for the bound needs again.
+        members = self.sets(policy.permutations).is_member
+        refined = draw_sets(members, seed=self.draws.key.seed, count=policy.refined_permutations)
+        return self.test(margin, refined)
 
     def bound(
-        self, margin: float, decision: MarginTest, *, policy: GatePolicy, resolution: float
+        self,
+        margin: float,
+        decision: MarginTest,
+        *,
+        policy: GatePolicy,
+        resolution: float,
+        guess: float | None = None,
     ) -> float | None:
         """Return the one-sided upper bound of harm at 1 - alpha: the least margin that passes.
 
-        It is below `margin` exactly when the decision passes there. A rate's bound ends where
-        every trial of the reference would be harmful; a ratio's is None when none passes.
+        Margins `resolution` apart are tried with the policy's own number of sets, from `guess`
+        outwards. At `margin` the decision has spoken: the bound is below it exactly when the
+        decision passes there. Where no margin passes a rate is bounded by its largest possible harm,
+        and for a ratio there is None.
         """
-        # Only the margin itself is worth the refined sets; elsewhere the policy's first ones do.
-        members = policy.permutations * self._size
-        kept = tuple(self.sets(policy.permutations)) if members <= KEPT_MEMBERS else None
+        lowest, highest = self.experiment.limits
+        step = self.bound_step(
+            margin,
+            decision,
+            policy=policy,
+            resolution=resolution,
+            guess=0 if guess is None else round((guess - margin) / resolution),
+            limits=(
+                min(math.ceil((lowest - margin) / resolution), 0),
+                max(math.floor((highest - margin) / resolution), 0),
+            ),
+        )
+        if step is None:
+            # At worst every trial is harmful; an amount per prompt has no such end.
+            return None if highest >= LARGEST_LOG_RATIO else max(highest, margin)
+        return margin + (step if step != 0 else -0.5) * resolution
 
-        def passes(candidate: float) -> bool:
-            sets = self.sets(policy.permutations) if kept is None else kept
-            return self.test(candidate, sets).p_harm <= policy.alpha
+    def bound_step(
+        self,
+        margin: float,
+        decision: MarginTest,
+        *,
+        policy: GatePolicy,
+        resolution: float,
+        guess: int,
+        limits: tuple[int, int],
+    ) -> int | None:
+        """Return the least passing step of `resolution` from the margin; it agrees with `decision`.
 
-        start = (margin, decision.p_harm <= policy.alpha)
-        lowest, highest = self._limits()
-        limits = (lowest, max(highest, margin))
-        found = _least_passing(passes, start, limits=limits, resolution=resolution)
-        return None if self.metric.is_ratio and found >= LARGEST_LOG_RATIO else found
+        None when not even the last step passes.
+        """
+        sets = self.sets(policy.permutations)
 
-    @property
-    def _size(self) -> int:
-        treated = int(self.outcomes.is_treated.sum())
-        return min(treated, len(self.outcomes.owners) - treated)
+        def gap(step: int) -> float:
+            return _gap(self.statistics(margin + step * resolution, sets), policy.alpha)
 
-    def _injected(self, margin: float) -> Floats:
-        if self.metric.is_ratio:
-            return injection.with_ratio_margin(self.outcomes, margin)
-        return injection.with_rate_margin(self.outcomes, margin, self.uniforms)
-
-    def _limits(self) -> tuple[float, float]:
-        """The least and the largest margin that can be injected."""
-        if self.metric.is_ratio:
-            return -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO
-        is_reference = ~self.outcomes.is_treated
-        trials = self.outcomes.trials[is_reference]
-        rate = float(self.outcomes.harm[is_reference].sum() / trials.sum())
-        return -rate, 1.0 - rate
-
-
-def _studentised(sums: tuple[Floats, Floats], sizes: tuple[int, int], *, is_ratio: bool) -> Floats:
-    """Return (first - second) / SE per set, from the five moments of each side."""
-    (first, first_variance), (second, second_variance) = (
-        _ratio_and_cr1(moments, size) for moments, size in zip(sums, sizes, strict=True)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if is_ratio:
-            estimate = np.log(first / second)
-            variance = first_variance / first**2 + second_variance / second**2
-        else:
-            estimate = first - second
-            variance = first_variance + second_variance
-        statistics = np.where(np.isfinite(estimate), estimate / np.sqrt(variance), estimate)
-    # 0 / 0 is no difference seen with no spread seen.
-    return np.where(np.isnan(statistics), 0.0, statistics)
+        start = gap(0)
+        passes = decision.p_harm <= policy.alpha
+        # Only the margin itself is worth the refined sets; where they overrule the first ones,
+        # the bound lies at the margin.
+        if passes is not (start < 0.0):
+            return 0 if passes else 1
+        return least_passing(gap, start=start, guess=guess, limits=limits).step
 
 
-def _ratio_and_cr1(moments: Floats, size: int) -> tuple[Floats, Floats]:
-    harm, trials, harm_squared, cross, trials_squared = moments.T
-    ratio = harm / trials
-    squares = harm_squared - 2.0 * ratio * cross + ratio**2 * trials_squared
-    # One owner has no residual; every set has the same size, so the factor may stay at 1 there.
-    factor = size / (size - 1) if size > 1 else 1.0
-    return ratio, np.maximum(squares, 0.0) / trials**2 * factor
+def stands_for_treated(is_treated: Flags) -> bool:
+    """Whether the treated cohort is the smaller one, of whose size the random sets are."""
+    return 2 * int(is_treated.sum()) <= len(is_treated)
 
 
-def _least_passing(
-    passes: Callable[[float], bool],
-    start: tuple[float, bool],
-    *,
-    limits: tuple[float, float],
-    resolution: float,
-) -> float:
-    """Find where `passes` turns true, from a margin whose answer is known."""
-    margin, passes_there = start
-    lowest, highest = limits
-    step = 64.0 * resolution
-    low = high = margin
-    if passes_there:
-        while low == high:
-            low = max(high - step, lowest)
-            if passes(low):
-                if low == lowest:
-                    return lowest
-                high = low
-            step *= 2.0
-    else:
-        while low == high:
-            high = min(low + step, highest)
-            if not passes(high):
-                if high == highest:
-                    return highest
-                low = high
-            step *= 2.0
-    while high - low > resolution:
-        middle = (low + high) / 2.0
-        if passes(middle):
-            high = middle
-        else:
-            low = middle
-    # The turn lies between the two; at the margin itself the decision has spoken.
-    return (low + high) / 2.0 if high == margin else high
+def _observed(statistics: Floats) -> tuple[float, float]:
+    observed = float(statistics[0])
+    slack = TIE_TOLERANCE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
+    return observed, slack
+
+
+def _gap(statistics: Floats, alpha: float) -> float:
+    """Return by how much the observed statistic misses the alpha quantile; below 0 it passes."""
+    of_all = len(statistics)
+    allowed = int(alpha * of_all)
+    allowed += (allowed + 1) / of_all <= alpha
+    if allowed < 1:
+        return math.inf
+    observed, slack = _observed(statistics)
+    critical = float(np.partition(statistics[1:], allowed - 1)[allowed - 1])
+    if critical > observed + slack:
+        return (
+            min(observed + slack - critical, -TIE_TOLERANCE) if critical < math.inf else -math.inf
+        )
+    difference = observed + slack - critical
+    return difference if difference >= 0.0 else math.inf

@@ -1,47 +1,106 @@
 """Random sets of owners as large as the smaller cohort, and sums of columns over each of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from analysis.frames import Flags, Floats
 
-# One row per set, one column per owner, 1.0 for a member: sums over all sets are one product.
-Sets = sparse.csr_array
-# Members per chunk: 12 bytes each, so that a chunk stays near 24 MB whatever the roster.
-CHUNK_MEMBERS = 2_000_000
+Labels: TypeAlias = npt.NDArray[np.unsignedinteger]
+
+# Labels per chunk: 12 bytes each while they are summed, so that a chunk stays near 50 MB.
+CHUNK_LABELS = 4_000_000
+# Sums of a chunk should stay in a processor's own cache: every owner adds to a row of them.
+CHUNK_ROWS = 16_384
+# Labels are kept for the next sum up to this size, and drawn again beyond.
+KEPT_BYTES = 300_000_000
 
 
-def draw_sets(is_member: Flags, *, seed: int, count: int) -> Iterator[Sets]:
-    """Yield the observed set, then `count` random sets of its size, in chunks of whole sets.
+@dataclass(frozen=True, slots=True, eq=False)
+class Sets:
+    """The observed set, then `count` random ones of its size. The same seed gives the same sets.
 
-    The owners are shuffled once per floor(owners / size) sets and cut into disjoint blocks,
-    which costs a fraction of one shuffle per set. The same flags and seed give the same sets,
-    and a larger count only adds to them.
+    The owners are shuffled once per floor(owners / size) sets and cut into disjoint blocks, which
+    costs a fraction of one shuffle per set. A larger count only adds sets.
     """
-    owners, size = len(is_member), int(is_member.sum())
-    yield _as_rows(np.flatnonzero(is_member)[np.newaxis, :], owners)
-    blocks = owners // size
-    shuffles_per_chunk = max(1, CHUNK_MEMBERS // (blocks * size))
-    # The seed is an argument: the same evidence meets the same sets wherever it is evaluated.
-    source = np.random.default_rng(seed)
-    remaining = count
-    while remaining > 0:
-        shuffles = min(shuffles_per_chunk, -(-remaining // blocks))
-        orders = np.stack([source.permutation(owners)[: blocks * size] for _ in range(shuffles)])
-        members = orders.reshape(shuffles * blocks, size)[:remaining]
-        remaining -= len(members)
-        yield _as_rows(members, owners)
+
+    is_member: Flags
+    seed: int
+    count: int
+    kept: list[Labels] = field(default_factory=list)
+
+    @property
+    def owners(self) -> int:
+        """Owners in all."""
+        return len(self.is_member)
+
+    @property
+    def size(self) -> int:
+        """Owners in each set."""
+        return int(self.is_member.sum())
+
+    @property
+    def blocks(self) -> int:
+        """Sets in one shuffle."""
+        return self.owners // self.size
+
+    @property
+    def shuffles(self) -> int:
+        """Shuffles behind all random sets."""
+        return -(-self.count // self.blocks)
+
+    def labels(self) -> Iterator[Labels]:
+        """Yield owners x shuffles: the block of each owner, `blocks` for those left over."""
+        if self.kept:
+            yield from self.kept
+            return
+        kind = np.min_scalar_type(self.blocks)
+        order = np.repeat(np.arange(self.blocks, dtype=kind), self.size)
+        rest = np.full(self.owners - len(order), self.blocks, dtype=kind)
+        order = np.concatenate([order, rest])
+        at_once = max(1, min(CHUNK_LABELS // self.owners, CHUNK_ROWS // (self.blocks + 1)))
+        is_kept = self.shuffles * self.owners * kind.itemsize <= KEPT_BYTES
+        # The seed is an argument: the same evidence meets the same sets wherever it is evaluated.
+        source = np.random.default_rng(self.seed)
+        chunks = []
+        for first in range(0, self.shuffles, at_once):
+            shuffles = min(at_once, self.shuffles - first)
+            chunk = np.stack([source.permutation(order) for _ in range(shuffles)], axis=1)
+            if is_kept:
+                chunks.append(chunk)
+            yield chunk
+        # Only a whole walk is kept: a caller may stop half-way.
+        self.kept.extend(chunks)
 
 
-def sums_over(sets: Iterable[Sets], columns: Floats) -> Floats:
-    """Sum `columns` (owners x k) over each set: one row per set, the observed one first."""
-    return np.concatenate([chunk @ columns for chunk in sets])
+def draw_sets(is_member: Flags, *, seed: int, count: int) -> Sets:
+    """Return the set of all members and `count` random ones of its size."""
+    return Sets(is_member, seed, count)
 
 
-def _as_rows(members: np.ndarray, owners: int) -> Sets:
-    rows, size = members.shape
-    starts = np.arange(0, rows * size + 1, size, dtype=np.int32)
-    indices = members.astype(np.int32).ravel()
-    return sparse.csr_array((np.ones(rows * size), indices, starts), shape=(rows, owners))
+def sums_over(sets: Sets, columns: Floats) -> Floats:
+    """Sum `columns` (owners x k) over each set: one row per set, the observed one first.
+
+    Each sum adds its owners in their order, so it has the same bits whatever the chunks are and
+    whichever columns are summed beside it.
+    """
+    rows = [_sums(np.where(sets.is_member, 0, 1).astype(np.uint8)[:, np.newaxis], 1, columns)]
+    rows += [_sums(chunk, sets.blocks, columns) for chunk in sets.labels()]
+    return np.concatenate(rows)[: 1 + sets.count]
+
+
+def _sums(labels: Labels, blocks: int, columns: Floats) -> Floats:
+    owners, shuffles = labels.shape
+    rows = shuffles * (blocks + 1)
+    # By column: owner for owner its values are read once, and added to its set of each shuffle.
+    places = labels + np.arange(0, rows, blocks + 1, dtype=np.int32)
+    ends = np.arange(0, owners * shuffles + 1, shuffles, dtype=np.int32)
+    members = sparse.csc_array(
+        (np.ones(owners * shuffles), places.ravel(), ends), shape=(rows, owners)
+    )
+    sums = np.asarray(members @ columns).reshape(shuffles, blocks + 1, columns.shape[1])
+    return sums[:, :blocks].reshape(shuffles * blocks, columns.shape[1])

@@ -1,0 +1,82 @@
+"""The search for a bound: the least of evenly spaced margins that a test passes."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FIRST_STRIDE = 8
+# Gaps are cut off here, so that an infinite statistic does not stop the interpolation.
+LARGEST_GAP = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a search ended: the least passing step, or None where not even the last one passes."""
+
+    step: int | None
+    tried: int
+
+
+def least_passing(
+    gap: Callable[[int], float], *, start: float, guess: int, limits: tuple[int, int]
+) -> Found:
+    """Find the step at which `gap` falls below zero, from `start`, its value at step 0.
+
+    A step passes when its gap is below zero. The search brackets the turn from `guess` outwards
+    and closes in by the Illinois variant of false position (Dowell and Jarratt 1971), halving now
+    and then in case the gap jumps. Where steps fail above a passing one, it finds one of the turns.
+    """
+    known = {0: _bounded(start)}
+
+    def at(step: int) -> float:
+        if step not in known:
+            known[step] = _bounded(gap(step))
+        return known[step]
+
+    bracket = _bracket(at, guess, limits)
+    if isinstance(bracket, Found):
+        return Found(bracket.step, len(known))
+    low, high = bracket
+    low_gap, high_gap = at(low), at(high)
+    last, turn = 0.0, 0
+    while high - low > 1:
+        turn += 1
+        middle = low + round((high - low) * low_gap / (low_gap - high_gap))
+        if turn % 4 == 0:
+            middle = (low + high) // 2
+        middle = min(max(middle, low + 1), high - 1)
+        found = at(middle)
+        if found < 0.0:
+            high, high_gap = middle, found
+            low_gap = low_gap / 2.0 if last < 0.0 else low_gap
+        else:
+            low, low_gap = middle, found
+            high_gap = high_gap / 2.0 if last > 0.0 else high_gap
+        last = math.copysign(1.0, found)
+    return Found(high, len(known))
+
+
+def _bracket(
+    at: Callable[[int], float], guess: int, limits: tuple[int, int]
+) -> tuple[int, int] | Found:
+    """Return neighbours of a turn, the lower one failing, or the end that has the same answer."""
+    lowest, highest = limits
+    passes = at(0) < 0.0
+    towards = -1 if passes else 1
+    step, stride = 0, FIRST_STRIDE
+    ahead = guess if guess * towards > 0 else towards * stride
+    while True:
+        if step == (lowest if passes else highest):
+            return Found(lowest if passes else None, 0)
+        before, step = step, min(max(ahead, lowest), highest)
+        if (at(step) < 0.0) is not passes:
+            return (step, before) if passes else (before, step)
+        ahead = step + towards * stride
+        stride *= 2
+
+
+def _bounded(gap: float) -> float:
+    """Return a gap that can be calculated with; one that is no number does not pass."""
+    if math.isnan(gap):
+        return LARGEST_GAP
+    return min(max(gap, -LARGEST_GAP), LARGEST_GAP)

@@ -1,0 +1,104 @@
+"""CUPED: the noise that the days before the wave foretell is taken out of the test.
+
+Deng, Xu, Kohavi and Walker (2013). The residual harm u = Y - R N of every owner is regressed on
+its own baseline, [1, Y0 - R0 N0, 1{N0 = 0}, N0], over all owners of both cohorts, and the test
+goes on with what is left. Only what was known before the wave may stand among the regressors:
+they are then the same whichever cohort an owner is drawn into, so the level of the test holds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.baseline import COMPARABLE, LEAST_DAYS, Baseline
+from analysis.frames import OWNER, Floats, harm_and_trials
+from reducer.vocabulary import Metric
+
+# A regressor of which less than this part is new says nothing that the others do not.
+COLLINEAR = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covariates:
+    """Harm and trials of each owner before the wave, 0 of both for an owner that counts as new."""
+
+    harm: Floats
+    trials: Floats
+    days: int
+
+    @property
+    def known(self) -> int:
+        """Owners with a comparable baseline."""
+        return int((self.trials > 0).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjustment:
+    """An orthonormal basis of the regressors, one row each, one column per owner."""
+
+    basis: Floats
+
+    @classmethod
+    def of(cls, covariates: Covariates) -> "Adjustment":
+        """Prepare the regression; regressors that the others already tell are left out."""
+        harm, trials = covariates.harm, covariates.trials
+        # Without a baseline prompt both sums are 0, and so is every residual.
+        rate = harm.sum() / max(trials.sum(), 1.0)
+        regressors = [np.ones(len(trials)), harm - rate * trials, trials == 0, trials]
+        basis: list[Floats] = []
+        for regressor in regressors:
+            column = np.asarray(regressor, dtype=np.float64)
+            length = _length(column)
+            # Twice, as the first pass leaves rounding errors that matter to nearly collinear ones.
+            for _ in range(2):
+                for known in basis:
+                    column = column - (known * column).sum() * known
+            left = _length(column)
+            if left > COLLINEAR * length:
+                basis.append(column / left)
+        return cls(np.stack(basis))
+
+    def residuals(self, values: Floats) -> Floats:
+        """Return what the regressors leave of the owners' values."""
+        left = values
+        # By sums and not by a matrix product, whose last bits depend on the threads it is given.
+        for column in self.basis:
+            left = left - (column * values).sum() * column
+        return left
+
+
+def covariates_of(
+    baseline: Baseline | None, metric: Metric, owners: tuple[str, ...]
+) -> Covariates | str:
+    """Return the owners' baseline of a metric of owner totals, or in words why there is none."""
+    if baseline is None:
+        return "no comparable days before the wave are known"
+    if not baseline.is_long_enough:
+        return f"{len(baseline.days)} of {LEAST_DAYS} complete days before the wave"
+    frame = baseline.owners
+    harm, trials = harm_and_trials(frame, metric)
+    return aligned(baseline, tuple(frame[OWNER]), (harm, trials), owners=owners)
+
+
+def aligned(
+    baseline: Baseline,
+    names: tuple[str, ...],
+    counts: tuple[Floats, Floats],
+    *,
+    owners: tuple[str, ...],
+) -> Covariates | str:
+    """Lay harm and trials of the named owners out by `owners`; the incomparable count as new."""
+    comparable = pd.Index(baseline.owners.loc[baseline.owners[COMPARABLE], OWNER])
+    index = pd.Index(names)
+    places = index.get_indexer(pd.Index(owners))
+    is_known = (places >= 0) & pd.Index(owners).isin(comparable)
+    harm, trials = (np.where(is_known, column[places], 0.0) for column in counts)
+    found = Covariates(harm, trials, len(baseline.days))
+    if found.known == 0:
+        return "no owner was there in a comparable mode before the wave"
+    return found
+
+
+def _length(column: Floats) -> float:
+    return float(np.sqrt(np.square(column).sum()))
