@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.baseline import COMPARABLE, LEAST_DAYS, Baseline
-from analysis.frames import OWNER, Floats, harm_and_trials
+from analysis.frames import OWNER, Floats, Outcomes, harm_and_trials
 from reducer.vocabulary import Metric
 
 # A regressor of which less than this part is new says nothing that the others do not.
@@ -68,17 +68,24 @@ class Adjustment:
         return left
 
 
+def usable(baseline: Baseline | None) -> Baseline | str:
+    """Return the baseline if it is there and long enough, or in words why it is not."""
+    if baseline is None:
+        return "no comparable days before the wave are known"
+    if not baseline.is_long_enough:
+        return f"only {len(baseline.days)} of {LEAST_DAYS} complete days before the wave are known"
+    return baseline
+
+
 def covariates_of(
     baseline: Baseline | None, metric: Metric, owners: tuple[str, ...]
 ) -> Covariates | str:
     """Return the owners' baseline of a metric of owner totals, or in words why there is none."""
-    if baseline is None:
-        return "no comparable days before the wave are known"
-    if not baseline.is_long_enough:
-        return f"{len(baseline.days)} of {LEAST_DAYS} complete days before the wave"
-    frame = baseline.owners
-    harm, trials = harm_and_trials(frame, metric)
-    return aligned(baseline, tuple(frame[OWNER]), (harm, trials), owners=owners)
+    found = usable(baseline)
+    if isinstance(found, str):
+        return found
+    names = tuple(found.owners[OWNER])
+    return aligned(found, names, harm_and_trials(found.owners, metric), owners=owners)
 
 
 def aligned(
@@ -98,6 +105,13 @@ def aligned(
     if found.known == 0:
         return "no owner was there in a comparable mode before the wave"
     return found
+
+
+def adjusted(outcomes: Outcomes, adjustment: Adjustment) -> Outcomes:
+    """Return the owners' harm less what their baseline foretold; the pooled ratio stays."""
+    harm, trials = outcomes.harm, outcomes.trials
+    residual = harm - harm.sum() / trials.sum() * trials
+    return outcomes._replace(harm=harm - residual + adjustment.residuals(residual))
 
 
 def _length(column: Floats) -> float:

@@ -1,0 +1,261 @@
+"""Latency p95 in the decision test: the reference's durations shifted, and a cut of both pooled.
+
+A margin of g^K multiplies the reference's durations by g^K, which moves each of their buckets up
+by K. If the true ratio is g^K, both cohorts then have the same durations. They are pooled, and cut
+at the upper edge of the bucket that holds the pooled 95th percentile; the harm of an owner is its
+prompts above the cut. Counts are exact at the edges of buckets, so coarse buckets never bias the
+test: they only leave fewer margins to choose from (statistics of quantiles under clustering: Deng,
+Knoblich and Lu 2018).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.baseline import Baseline
+from analysis.cuped import Adjustment, Covariates, aligned, usable
+from analysis.experiments import rate_statistics
+from analysis.frames import Flags, Floats, Outcomes
+from analysis.histograms import (
+    Buckets,
+    Counts,
+    Durations,
+    ExplicitHistograms,
+    OwnerHistograms,
+)
+from analysis.shuffles import Sets
+
+# The share of durations at or below the percentile, as a fraction of whole numbers.
+PERCENTILE = (19, 20)
+# Entries looked at in one go, so that a step needs little memory beside the histograms.
+CHUNK_ENTRIES = 4_000_000
+
+
+class Cut(NamedTuple):
+    """A pooled cut: above bucket `treated` of the treated, and above `reference` of the others."""
+
+    treated: int
+    reference: int
+    ratio: float
+    """Upper edge of the one by that of the other: the margin that is tested here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LatencyTest:
+    """Durations of the owners of both cohorts that have any; margins are numbers of buckets.
+
+    `first` is the lowest bucket of all; `by_bucket` counts treated and reference from there on.
+    `bounds` are the edges of explicit buckets, and empty for exponential ones.
+    """
+
+    outcomes: Outcomes
+    histograms: OwnerHistograms
+    bounds: tuple[float, ...]
+    first: int
+    by_bucket: tuple[Counts, Counts]
+    baseline: Baseline | str
+
+    @property
+    def is_treated(self) -> Flags:
+        """The cohort of each owner."""
+        return self.outcomes.is_treated
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Farther apart than all buckets, another one changes nothing."""
+        buckets = len(self.by_bucket[0])
+        return -float(buckets), float(buckets)
+
+    def statistics(self, margin: float, sets: Sets) -> Floats:
+        """Return the statistics with the reference shifted by `margin` buckets."""
+        cut = self.cut(round(margin))
+        harm = self.slow(cut)
+        return rate_statistics(harm, self.outcomes.trials, sets, self.adjustment(cut))
+
+    def cut(self, steps: int) -> Cut:
+        """Return the pooled cut with the reference shifted by some buckets."""
+        treated, reference = self.by_bucket
+        size = len(treated)
+        pooled = np.zeros(size + abs(steps), dtype=np.int64)
+        # Of the two, the one that is shifted down by `steps` less starts later.
+        pooled[max(-steps, 0) :][:size] += treated
+        pooled[max(steps, 0) :][:size] += reference
+        place = _percentile(pooled) + self.first - max(-steps, 0)
+        return Cut(place, place - steps, self._ratio(place, place - steps))
+
+    def percentile_edges(self) -> tuple[float, float]:
+        """Return the upper edges, in ms, of the buckets with either cohort's 95th percentile."""
+        treated, reference = (self.edge(_percentile(own) + self.first) for own in self.by_bucket)
+        return treated, reference
+
+    def slow(self, cut: Cut) -> Floats:
+        """Return each owner's durations above the cut of its cohort."""
+        cuts = np.where(self.outcomes.is_treated, cut.treated, cut.reference)
+        return counts_above(self.histograms, cuts)
+
+    def at(self, cut: Cut) -> Outcomes:
+        """Return the slow durations and all durations of each owner."""
+        return self.outcomes._replace(harm=self.slow(cut))
+
+    def covariates(self, cut: Cut) -> Covariates | str:
+        """Return the slow durations of the days before the wave, or in words why there are none.
+
+        One cut for both cohorts: a baseline that depended on the cohort would not be the same
+        whichever cohort an owner is drawn into.
+        """
+        owners = self.outcomes.owners
+        baseline = self.baseline
+        if isinstance(baseline, str):
+            return baseline
+        durations = baseline.durations
+        if durations is None:
+            return "no durations of the days before the wave are known"
+        if self.bounds:
+            return "explicit buckets are not compared with those before the wave"
+        coarser = max(self.histograms.scale - durations.scale, 0)
+        finer = max(durations.scale - self.histograms.scale, 0)
+        # The last fine bucket within the coarse one: the same edge in ms.
+        bucket = (cut.treated >> coarser) if coarser else ((cut.treated + 1) << finer) - 1
+        slow = counts_above(durations, np.full(len(durations.owners), bucket))
+        totals = durations.totals.astype(np.float64)
+        return aligned(baseline, durations.owners, (slow, totals), owners=owners)
+
+    def adjustment(self, cut: Cut) -> Adjustment | None:
+        """Return CUPED's regression at a cut, or None without covariates."""
+        covariates = self.covariates(cut)
+        return Adjustment.of(covariates) if isinstance(covariates, Covariates) else None
+
+    def edge(self, bucket: int) -> float:
+        """Return the upper edge of a bucket in ms; infinite for the last explicit one."""
+        if not self.bounds:
+            return self.histograms.upper_edge(bucket)
+        return self.bounds[bucket] if 0 <= bucket < len(self.bounds) else math.inf
+
+    def _ratio(self, treated: int, reference: int) -> float:
+        if not self.bounds:
+            return float(2.0 ** ((treated - reference) * 2.0**-self.histograms.scale))
+        if not (0 <= treated < len(self.bounds) and 0 <= reference < len(self.bounds)):
+            return math.nan
+        below = self.bounds[reference]
+        return self.bounds[treated] / below if below > 0.0 else math.nan
+
+    def steps_within(self, margin: float) -> int | None:
+        """Return the most buckets whose ratio is at most `margin`, or None without one.
+
+        A margin of 1 or less is none: buckets too wide for the margin test nothing.
+        """
+        if not self.bounds:
+            # Rounding may put a margin that is itself a power of g a hair below it.
+            steps = math.floor(math.log2(margin) * 2.0**self.histograms.scale + 1e-9)
+            return steps if steps >= 1 else None
+        fitting = [
+            steps
+            for steps in range(1, len(self.bounds))
+            if 1.0 < self.cut(steps).ratio <= margin * (1.0 + 1e-12)
+        ]
+        return max(fitting, default=None, key=lambda steps: self.cut(steps).ratio)
+
+
+def latency_test(
+    outcomes: Outcomes, durations: Durations, baseline: Baseline | None
+) -> LatencyTest:
+    """Lay out the durations of the owners that have any; `outcomes` name owners and cohorts.
+
+    A cohort may be left without an owner; the test may only be asked when neither is.
+    """
+    bounds: tuple[float, ...] = ()
+    if isinstance(durations, ExplicitHistograms):
+        bounds, durations = durations.bounds, _indexed(durations)
+    places = pd.Index(durations.owners).get_indexer(pd.Index(outcomes.owners))
+    totals = durations.totals
+    has_any = (places >= 0) & (totals[places] > 0 if len(totals) else False)
+    kept = places[has_any]
+    own = _chosen(durations, kept)
+    named = Outcomes(
+        own.owners,
+        outcomes.is_treated[has_any],
+        np.zeros(len(kept)),
+        totals[kept].astype(np.float64),
+    )
+    first = int(own.buckets.min()) if len(own.buckets) else 0
+    last = int(own.buckets.max()) if len(own.buckets) else 0
+    by_bucket = _by_bucket(own, named.is_treated, first, last - first + 1)
+    return LatencyTest(named, own, bounds, first, by_bucket, usable(baseline))
+
+
+def counts_above(histograms: OwnerHistograms, cuts: npt.NDArray[np.integer]) -> Floats:
+    """Return how many durations of each owner lie in buckets above the owner's own cut."""
+    above = np.zeros(len(histograms.owners))
+    starts = histograms.starts
+    for low, high in _owner_slices(starts):
+        entries = slice(starts[low], starts[high])
+        sizes = np.diff(starts[low : high + 1])
+        is_above = histograms.buckets[entries] > np.repeat(cuts[low:high], sizes)
+        sums = np.concatenate([[0], np.cumsum(histograms.counts[entries] * is_above)])
+        ends = starts[low : high + 1] - starts[low]
+        above[low:high] = sums[ends[1:]] - sums[ends[:-1]]
+    return above
+
+
+def _owner_slices(starts: Counts) -> Iterator[tuple[int, int]]:
+    """Yield ranges of owners that have at most CHUNK_ENTRIES entries, or one owner."""
+    owners, low = len(starts) - 1, 0
+    while low < owners:
+        fitting = np.searchsorted(starts, starts[low] + CHUNK_ENTRIES, side="right") - 1
+        high = min(max(int(fitting), low + 1), owners)
+        yield low, high
+        low = high
+
+
+def _by_bucket(
+    histograms: OwnerHistograms, is_treated: Flags, first: int, buckets: int
+) -> tuple[Counts, Counts]:
+    """Sum the histograms of each cohort."""
+    sums = np.zeros((2, buckets), dtype=np.int64)
+    starts = histograms.starts
+    for low, high in _owner_slices(starts):
+        entries = slice(starts[low], starts[high])
+        sides = np.repeat(is_treated[low:high], np.diff(starts[low : high + 1]))
+        places, counts = histograms.buckets[entries] - first, histograms.counts[entries]
+        for side, chosen in enumerate((sides, ~sides)):
+            # Counts below 2^53 are whole as floats too.
+            own = np.bincount(places[chosen], counts[chosen].astype(np.float64), buckets)
+            sums[side] += own.astype(np.int64)
+    return sums[0], sums[1]
+
+
+def _percentile(by_bucket: Counts) -> int:
+    part, whole = PERCENTILE
+    reached = np.cumsum(by_bucket)
+    return int(np.argmax(whole * reached >= part * reached[-1]))
+
+
+def _chosen(histograms: OwnerHistograms, kept: npt.NDArray[np.integer]) -> OwnerHistograms:
+    """Return the histograms of some owners, given by rising places."""
+    if len(kept) == len(histograms.owners):
+        return histograms
+    is_kept = np.zeros(len(histograms.owners), dtype=np.bool_)
+    is_kept[kept] = True
+    sizes = np.diff(histograms.starts)
+    entries = np.repeat(is_kept, sizes)
+    return OwnerHistograms(
+        tuple(np.array(histograms.owners, dtype=object)[kept]),
+        histograms.scale,
+        np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
+        histograms.buckets[entries],
+        histograms.counts[entries],
+    )
+
+
+def _indexed(durations: ExplicitHistograms) -> OwnerHistograms:
+    """Lay explicit buckets out like exponential ones, with the column as the bucket."""
+    rows, columns = np.nonzero(durations.counts)
+    entries = np.bincount(rows, minlength=len(durations.owners))
+    starts = np.concatenate([[0], np.cumsum(entries)]).astype(np.int64)
+    buckets: Buckets = columns.astype(np.int32)
+    return OwnerHistograms(durations.owners, 0, starts, buckets, durations.counts[rows, columns])
