@@ -1,0 +1,65 @@
+"""A prompt has so many calls and no more."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reducer.guards.total_calls import DEFAULT_LIMIT, TotalCalls, dump, reduce, restore
+from reducer.vocabulary import LoopType
+
+
+@pytest.mark.parametrize(
+    ("batches", "reasons", "count"),
+    [
+        pytest.param([3, 2], [None, None], 5, id="the limit itself is allowed"),
+        pytest.param([5, 1], [None, LoopType.TOTAL_TOOL_CALLS], 5, id="one more stops"),
+        pytest.param([6], [LoopType.TOTAL_TOOL_CALLS], 0, id="too many at once run none"),
+        pytest.param([0, 0], [None, None], 0, id="no calls cost nothing"),
+        pytest.param([6, 1], [LoopType.TOTAL_TOOL_CALLS, None], 0, id="a stop is told once"),
+    ],
+)
+def test_calls_up_to_the_limit_run(batches, reasons, count):
+    state, found = TotalCalls(limit=5), []
+    for proposed in batches:
+        state, reason = reduce(state, proposed)
+        found.append(reason)
+    assert (found, state.count) == (reasons, count)
+    assert state.is_latched is (LoopType.TOTAL_TOOL_CALLS in reasons)
+
+
+def test_the_default_is_a_hundred():
+    assert TotalCalls() == TotalCalls(DEFAULT_LIMIT) == TotalCalls(100)
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, 2.0, "5"])
+def test_a_limit_that_allows_nothing_is_refused(limit):
+    with pytest.raises(ValueError, match=r"limit is .*; give a whole number of calls from 1"):
+        TotalCalls(limit)
+
+
+@given(st.integers(1, 9), st.lists(st.integers(0, 4), max_size=6))
+def test_its_state_survives_json_at_every_step(limit, batches):
+    state = TotalCalls(limit)
+    for proposed in batches:
+        state, _ = reduce(state, proposed)
+        assert restore(json.loads(json.dumps(dump(state)))) == state
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        pytest.param({"limit": 0}, "limit must be a whole number from 1", id="no limit"),
+        pytest.param({"count": 6}, "count must be no more than limit", id="beyond the limit"),
+        pytest.param({"is_latched": 1}, "is_latched must be true or false", id="a number"),
+        pytest.param({"guard": "x"}, "guard is 'x'", id="another's"),
+    ],
+)
+def test_a_damaged_snapshot_is_refused_with_its_field(changed, message):
+    with pytest.raises(ValueError, match=message):
+        restore({**dump(TotalCalls(5, 5)), **changed})
+
+
+def test_a_snapshot_of_the_future_begins_anew():
+    assert restore({**dump(TotalCalls(5, 5)), "schema": 2}) == TotalCalls()
