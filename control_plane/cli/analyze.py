@@ -1,0 +1,168 @@
+"""`guardwave analyze`: judges a file of owners offline, by the same test as a gate."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pandas as pd
+from rich.console import Console
+from rich.table import Column, Table
+
+from analysis.offline import OfflineResult, analyse, to_wire
+from analysis.offline_columns import Arms
+from analysis.report import MetricResult
+from analysis.sentences import label
+from control_plane import policy as policies
+from reducer.rollout.policy import GatePolicy
+from reducer.vocabulary import Gate, Metric, Verdict
+
+# As documented in docs/operate.md; a wrong file ends with 1, wrong usage with 2.
+EXIT_CODES: Mapping[Verdict, int] = {
+    Verdict.WITHIN: 0,
+    Verdict.UNPROVEN: 3,
+    Verdict.BEYOND: 4,
+    Verdict.NO_DATA: 6,
+    Verdict.INVALID: 9,
+}
+_METRICS = (
+    Metric.COMPLETION,
+    Metric.DISRUPTION,
+    Metric.TOKENS,
+    Metric.TURNS,
+    Metric.LATENCY_P95,
+)
+_PIPE_WIDTH = 160
+
+
+@click.command()
+@click.argument("owners", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--treated", default="enforce", show_default=True, help="The arm that was treated.")
+@click.option("--control", default="warn", show_default=True, help="The arm to compare with.")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True),
+    help="One-sided; the policy's when left out.",
+)
+@click.option("--no-cuped", is_flag=True, help="Leave the pre_* columns out of the test.")
+@click.option(
+    "--margin",
+    "margins",
+    multiple=True,
+    metavar="METRIC=VALUE",
+    help="How much worse it may be: 0.01 is one percentage point, 1.10 a ratio. May be repeated.",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+def analyze(  # noqa: PLR0913  # click passes every option by name
+    owners: Path,
+    *,
+    treated: str,
+    control: str,
+    alpha: float | None,
+    no_cuped: bool,
+    margins: Sequence[str],
+    output: str,
+) -> None:
+    """Judge OWNERS, a CSV file with a row per owner, and end with the verdict's exit code.
+
+    0 within, 3 unproven, 4 beyond a margin, 6 no data, 9 not valid; 1 when the file is wrong.
+    """
+    policy = _policy(alpha, margins)
+    try:
+        result = analyse(_read(owners), Arms(treated, control), policy, is_cuped=not no_cuped)
+    except ValueError as error:
+        raise click.ClickException(f"{owners}: {error}") from error
+    if output == "json":
+        click.echo(json.dumps(to_wire(result), allow_nan=False))
+    else:
+        _print(result)
+    raise SystemExit(EXIT_CODES[result.verdict])
+
+
+def _policy(alpha: float | None, margins: Sequence[str]) -> GatePolicy:
+    """Return the policy in force with what the options change of it.
+
+    Raises:
+        UsageError: an option names no metric or no margin.
+    """
+    named = os.environ.get("GUARDWAVE_POLICY")
+    base = policies.load(Path(named) if named else None).base
+    chosen = {metric: base.margins[Gate.ENFORCE].get(metric) for metric in _METRICS}
+    # A policy may leave latency out of its gate; a file is asked about all five.
+    chosen[Metric.LATENCY_P95] = chosen[Metric.LATENCY_P95] or chosen[Metric.TOKENS]
+    for text in margins:
+        metric, value = _margin(text)
+        chosen[metric] = value
+    kept = {metric: value for metric, value in chosen.items() if value is not None}
+    return replace(
+        base,
+        alpha=base.alpha if alpha is None else alpha,
+        margins={**base.margins, Gate.ENFORCE: kept},
+    )
+
+
+def _margin(text: str) -> tuple[Metric, float]:
+    name, _, value = text.partition("=")
+    known = [metric.value for metric in _METRICS]
+    if name not in known:
+        raise click.UsageError(f"--margin {text!r}: {name!r} is none of {', '.join(known)}")
+    metric = Metric(name)
+    try:
+        margin = float(value)
+    except ValueError:
+        margin = float("nan")
+    if not (1.0 < margin < float("inf") if metric.is_ratio else 0.0 < margin < 1.0):
+        allowed = "a ratio above 1, such as 1.10" if metric.is_ratio else "between 0 and 1"
+        raise click.UsageError(f"--margin {text!r}: {value!r} is no margin; it is {allowed}")
+    return metric, margin
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """Return the rows as texts, numbered as the lines of the file; an owner may be called NA.
+
+    Raises:
+        ValueError: the file is no UTF-8 CSV with a header.
+    """
+    try:
+        table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"it is no CSV file with a header line: {str(error).strip()}") from error
+    if not isinstance(table.index, pd.RangeIndex):
+        raise ValueError("its rows have more cells than its header; name every column")
+    table.index = pd.RangeIndex(2, len(table) + 2)
+    return table
+
+
+def _print(result: OfflineResult) -> None:
+    numbers = [Column(name, justify="right") for name in (*result.arms, "effect", "bound", "p")]
+    table = Table("metric", *numbers, Column("margin", justify="right"), "verdict", box=None)
+    for each in result.metrics:
+        table.add_row(*_cells(each))
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console.print(table)
+    for each in result.metrics:
+        click.echo(each.sentence)
+    click.echo(f"balance: {result.balance.sentence}")
+    click.echo(f"{result.verdict}: {result.sentence}")
+
+
+def _cells(result: MetricResult) -> tuple[str, ...]:
+    figures = result.figures
+    shown = (
+        figures.treated.value,
+        figures.reference.value,
+        figures.estimate,
+        figures.bound,
+        figures.p_harm_at_margin,
+        figures.margin,
+    )
+    verdict = "" if result.verdict is None else result.verdict.value
+    why = "" if result.reason is None else f" ({result.reason})"
+    return (label(figures.metric), *map(_number, shown), f"{verdict}{why}")
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.5g}"
