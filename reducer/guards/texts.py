@@ -43,3 +43,26 @@ SIDE_EFFECT_NO_THREAD = (
     "the side-effect guard has thread scope but the call names no thread; repeats are looked for "
     "in its request alone"
 )
+
+# duplicate_call_id
+DUPLICATE_CALL_ANSWER = (
+    "This tool call was not run: an earlier call had the same id and the same arguments, and its "
+    "result stands above. Use that result. If a new call is meant, send it under an id that has "
+    "not been used, or with the arguments that differ."
+)
+DUPLICATE_CALL_STOP = (
+    "This turn has ended: a tool call that was already answered came again under the same id, so "
+    "none of the calls beside it were run."
+)
+
+# identical_call
+REPETITION_NOTE = (
+    "Note of the platform: work has stopped here because the same tool call kept being repeated. "
+    "Do not ask for another tool. Give the best answer that what is above supports, name what is "
+    "missing or was not checked, and call nothing done that was not finished."
+)
+BUDGET_NOTE = (
+    "Note of the platform: work has stopped here because the budget of this run is almost used "
+    "up. Do not ask for another tool. Give the best answer that what is above supports, name what "
+    "is missing or was not checked, and call nothing done that was not finished."
+)
