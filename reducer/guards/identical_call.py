@@ -1,0 +1,238 @@
+"""Identical call: the model concludes one call short of the limit, at the limit the run fails.
+
+The rules and their sources are guards.md 4; the modes are guards.md 1a.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from reducer.guards.calls import ToolCall
+from reducer.guards.identical_events import (
+    BatchSettled,
+    Budget,
+    CallsProposed,
+    Event,
+    Failure,
+    RunAction,
+    RunStarted,
+    SynthesisCause,
+    Turn,
+    TurnMode,
+    TurnStarted,
+)
+from reducer.guards.identical_state import (
+    GUARD,
+    MAX_EVIDENCE_RESETS,
+    SCHEMA,
+    THRESHOLD,
+    IdenticalCall,
+    PendingCall,
+    dump,
+    restore,
+)
+from reducer.guards.identical_tally import Tally, evidence_digest
+from reducer.guards.transition import FailureBucket, Transition
+from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, ResetReason
+
+__all__ = [
+    "GUARD",
+    "MAX_EVIDENCE_RESETS",
+    "SCHEMA",
+    "THRESHOLD",
+    "BatchSettled",
+    "Budget",
+    "CallsProposed",
+    "Event",
+    "Failure",
+    "IdenticalCall",
+    "IdenticalCallStep",
+    "RunAction",
+    "RunStarted",
+    "SynthesisCause",
+    "Turn",
+    "TurnMode",
+    "TurnStarted",
+    "dump",
+    "reduce",
+    "restore",
+]
+
+
+class IdenticalCallStep(NamedTuple):
+    """The new state, what to report, and what a host does.
+
+    `turn` says how to call the model, None when it must not be called. With the action `fail`
+    nothing of the batch runs, and `failure` says why. `loop_type` is set once, by the step that
+    found the loop.
+    """
+
+    state: IdenticalCall
+    transitions: tuple[Transition, ...] = ()
+    action: RunAction = RunAction.NONE
+    turn: Turn | None = None
+    failure: Failure | None = None
+    loop_type: LoopType | None = None
+
+
+def reduce(state: IdenticalCall, event: Event) -> IdenticalCallStep:
+    """Return the state after an event, with what to report and to do.
+
+    A call without a fingerprint is never counted. A failed run stays failed until a new one.
+
+    Raises:
+        ValueError: no event of this guard, a budget that is no `Budget`, or an evidence key that
+            is no text.
+    """
+    match event:
+        case RunStarted():
+            return IdenticalCallStep(_started(state, event))
+        case TurnStarted() | CallsProposed() | BatchSettled() if state.failure is not None:
+            return IdenticalCallStep(state, action=RunAction.FAIL, failure=state.failure)
+        case TurnStarted(budget=budget):
+            return _turn_started(state, Budget(budget))
+        case CallsProposed(calls=calls):
+            return _proposed(state, calls)
+        case BatchSettled():
+            return _settled(state, event)
+    raise ValueError(
+        f"event is a {type(event).__name__}; "
+        "pass a RunStarted, TurnStarted, CallsProposed or BatchSettled"
+    )
+
+
+def _started(state: IdenticalCall, event: RunStarted) -> IdenticalCall:
+    return IdenticalCall.start(
+        state.mode if event.mode is None else event.mode,
+        route=state.route if event.route is None else event.route,
+        threshold=state.threshold,
+        max_evidence_resets=state.max_evidence_resets,
+    )
+
+
+def _turn_started(state: IdenticalCall, budget: Budget) -> IdenticalCallStep:
+    if budget is Budget.EXHAUSTED:
+        return _failed(replace(state, turn=None, pending=None), Failure.BUDGET_EXCEEDED)
+    # A turn that is still open is tried once more: what was spent before is not given back.
+    was_reserve = state.turn is not None and state.turn.cause is SynthesisCause.BUDGET
+    is_owed = state.is_repeating and state.acts_as is not Mode.OFF
+    transitions: tuple[Transition, ...] = ()
+    turn = Turn()
+    phase = state.phase
+    if budget is Budget.RESERVE or was_reserve:
+        turn = Turn(TurnMode.SYNTHESIS_ONLY, SynthesisCause.BUDGET)
+    elif is_owed:
+        turn = _TURNS[state.acts_as]
+        if phase not in {GuardPhase.WARNED, GuardPhase.LATCHED}:
+            phase = GuardPhase.WARNED
+            word = Decision.WOULD_WARN if state.acts_as is Mode.SHADOW else Decision.WARNED
+            transitions = (_transition(state, word, phase, state.tallies.leading),)
+    after = replace(state, turn=turn, phase=phase, pending=None, is_finished=False)
+    return IdenticalCallStep(after, transitions, turn=turn)
+
+
+def _proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
+    if not calls:
+        after = replace(state, turn=None, pending=None, is_finished=True)
+        return IdenticalCallStep(after, action=RunAction.COMPLETE)
+    turn = Turn() if state.turn is None else state.turn
+    state = replace(state, turn=None, pending=None, is_finished=False)
+    if turn.mode is TurnMode.SYNTHESIS_ONLY:
+        if turn.cause is SynthesisCause.BUDGET:
+            return _failed(state, Failure.BUDGET_EXCEEDED)
+        return _looped(state, state.tallies.leading)
+    if state.acts_as is Mode.OFF:
+        pending = tuple(PendingCall(call.call_id, None) for call in calls)
+        return IdenticalCallStep(replace(state, pending=pending), action=RunAction.DISPATCH)
+    return _counted(state, calls)
+
+
+def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
+    asked = [call.fingerprint for call in calls if call.fingerprint is not None]
+    tallies = state.tallies.counted(asked, streak_from=min(_STREAK_FROM, state.threshold - 1))
+    before = state
+    state = replace(
+        state,
+        tallies=tallies,
+        pending=tuple(PendingCall(call.call_id, call.fingerprint) for call in calls),
+    )
+    batch = [tallies.by_call[call] for call in asked]
+    over = next((tally for tally in batch if tally.times >= state.threshold), None)
+    if over is not None and state.acts_as is Mode.ENFORCE:
+        return _looped(replace(state, pending=None), over)
+    transitions: tuple[Transition, ...] = ()
+    most = max(batch, key=lambda tally: tally.times, default=_NO_CALL)
+    if before.phase is GuardPhase.LATCHED:
+        pass
+    elif over is not None:
+        transitions = (_transition(state, Decision.WOULD_STOP, GuardPhase.LATCHED, over),)
+    elif most.times >= _STREAK_FROM:
+        is_warned = before.phase is GuardPhase.WARNED
+        phase = GuardPhase.WARNED if is_warned else GuardPhase.TRACKING
+        transitions = (_transition(state, Decision.TRACKED, phase, most),)
+    phase = transitions[0].phase_to if transitions else state.phase
+    return IdenticalCallStep(replace(state, phase=phase), transitions, RunAction.DISPATCH)
+
+
+def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
+    found = []
+    for call_id, fingerprint in state.pending or ():
+        key = None if call_id is None else event.evidence.get(call_id)
+        if key is not None and not isinstance(key, str):
+            raise ValueError(
+                f"evidence holds a {type(key).__name__}; pass a digest of the result as text"
+            )
+        if key and fingerprint is not None:
+            found.append((fingerprint, evidence_digest(key)))
+    tallies, restarted = state.tallies.settled(found, max_resets=state.max_evidence_resets)
+    state = replace(state, tallies=tallies, pending=None)
+    if not restarted or state.phase is GuardPhase.LATCHED:
+        return IdenticalCallStep(state)
+    phase = _phase_after_restart(state)
+    transition = _transition(state, Decision.RESET, phase, restarted[0])
+    return IdenticalCallStep(replace(state, phase=phase), (transition,))
+
+
+def _phase_after_restart(state: IdenticalCall) -> GuardPhase:
+    if state.phase is GuardPhase.WARNED and state.is_repeating:
+        return GuardPhase.WARNED
+    return GuardPhase.TRACKING if state.max_count >= _STREAK_FROM else GuardPhase.IDLE
+
+
+def _failed(state: IdenticalCall, failure: Failure) -> IdenticalCallStep:
+    after = replace(state, failure=failure)
+    return IdenticalCallStep(after, action=RunAction.FAIL, failure=failure)
+
+
+def _looped(state: IdenticalCall, tally: Tally) -> IdenticalCallStep:
+    step = _failed(state, Failure.TOOL_LOOP_DETECTED)
+    return step._replace(
+        state=replace(step.state, phase=GuardPhase.LATCHED),
+        transitions=(_transition(state, Decision.STOPPED, GuardPhase.LATCHED, tally),),
+        loop_type=LoopType.IDENTICAL_TOOL_CALL,
+    )
+
+
+def _transition(
+    state: IdenticalCall, decision: Decision, phase: GuardPhase, tally: Tally
+) -> Transition:
+    return Transition(
+        guard=GUARD,
+        route=state.route,
+        mode=state.mode,
+        phase_from=state.phase,
+        phase_to=phase,
+        decision=decision,
+        # Only evidence restarts a count: the call went through and brought something new.
+        reset_reason=ResetReason.SUCCESS if decision is Decision.RESET else None,
+        failure_count=FailureBucket.of(tally.times),
+        candidate_ordinal=tally.ordinal,
+    )
+
+
+_STREAK_FROM = 2
+_NO_CALL = Tally()
+_TURNS = {
+    Mode.SHADOW: Turn(),
+    Mode.WARN: Turn(TurnMode.NORMAL, SynthesisCause.REPETITION),
+    Mode.ENFORCE: Turn(TurnMode.SYNTHESIS_ONLY, SynthesisCause.REPETITION),
+}
