@@ -124,6 +124,7 @@ class ToolDeclaration:
         return self.side_effect is None and self.idempotent is None
 
 
+DEFAULT_LADDER = Ladder()
 UNDECLARED = ToolDeclaration()
 _KEYS = ("action", "scope", "ttl_ms", "approvals")
 

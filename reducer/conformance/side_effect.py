@@ -1,0 +1,128 @@
+"""The side-effect guard behind the neutral schema of guards.md 6."""
+
+from collections.abc import Mapping
+
+from reducer.conformance.fields import Fields, pointer
+from reducer.guards.calls import ToolCall
+from reducer.guards.side_effect import SideEffectDuplicate, reduce
+from reducer.guards.side_effect_events import Decided, Proposed, Settled, SideEffectStep, Verdict
+from reducer.guards.side_effect_ladder import (
+    UNDECLARED,
+    Idempotency,
+    IdempotencyWindow,
+    Ladder,
+    ToolDeclaration,
+)
+from reducer.guards.side_effect_state import CallStatus
+from reducer.vocabulary import ExecutionStatus, Mode
+
+_OUTCOMES = {"success": ExecutionStatus.SUCCESS, "error": ExecutionStatus.ERROR}
+
+
+class Machine:
+    """One guard in enforce, with the settings and tools of a vector's config."""
+
+    def __init__(self, config: Mapping[str, object]) -> None:
+        fields = Fields.of(config, "/config")
+        settings = {key: config[key] for key in ("action", "scope", "ttl_ms") if key in config}
+        self._state = SideEffectDuplicate.start(Mode.ENFORCE, ladder=Ladder.parse(settings))
+        self._tools = {
+            name: _declaration(Fields.of(each, pointer("/config/tools", name)))
+            for name, each in fields.mapping("tools", missing={}).items()
+        }
+        self._asked: dict[str, str] = {}
+
+    def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Take one event; `parallel` proposes all of its calls before any of them ends."""
+        fields = Fields.of(given)
+        match fields.text("event", missing="call"):
+            case "call":
+                return self._carried_out([fields])[0]
+            case "parallel":
+                calls = [
+                    Fields.of(each, f"/calls/{number}")
+                    for number, each in enumerate(fields.items("calls"))
+                ]
+                return {"results": self._carried_out(calls)}
+            case "decide":
+                return self._answered(fields)
+            case unknown:
+                raise ValueError(f"/event: {unknown!r} is none of call, parallel, decide")
+
+    def _carried_out(self, calls: list[Fields]) -> list[Mapping[str, object]]:
+        steps = [self._proposed(each) for each in calls]
+        return [
+            self._output(step, self._ended(step, each))
+            for step, each in zip(steps, calls, strict=True)
+        ]
+
+    def _proposed(self, call: Fields) -> SideEffectStep:
+        tool = call.text("tool")
+        request = call.text("request", missing="r1")
+        step = reduce(
+            self._state,
+            Proposed(
+                ToolCall.of(call.text("call_id"), tool, call.found.get("args")),
+                request,
+                call.whole("now_ms", missing=0),
+                thread=call.optional_text("thread"),
+                declaration=self._tools.get(tool, UNDECLARED),
+                is_approved=call.flag("approved", missing=False),
+            ),
+        )
+        self._state = step.state
+        if step.question is not None:
+            self._asked[step.question.repeat.call_id] = request
+        return step
+
+    def _answered(self, answer: Fields) -> Mapping[str, object]:
+        call_id = answer.text("call_id")
+        request = self._asked.get(call_id, "r1")
+        now_ms = answer.whole("now_ms", missing=0)
+        event = Decided(call_id, request, answer.flag("approved"), now_ms)
+        step = reduce(self._state, event)
+        self._state = step.state
+        return self._output(step, self._ended(step, answer, request))
+
+    def _ended(
+        self, step: SideEffectStep, call: Fields, request: str | None = None
+    ) -> CallStatus | None:
+        """Let a call that runs end as the vector says, and return its record."""
+        outcome = call.text("outcome", missing="success")
+        if outcome not in _OUTCOMES:
+            raise ValueError(f"{pointer(call.place, 'outcome')}: must be success or error")
+        if step.verdict is None or not step.verdict.runs:
+            return step.record
+        asked = request or call.text("request", missing="r1")
+        now_ms = call.whole("now_ms", missing=0)
+        event = Settled(call.text("call_id"), asked, _OUTCOMES[outcome], now_ms)
+        after = reduce(self._state, event)
+        self._state = after.state
+        return after.record
+
+    def _output(self, step: SideEffectStep, record: CallStatus | None) -> Mapping[str, object]:
+        verdict = Verdict.REPLAY if step.verdict is Verdict.UNASKED else step.verdict
+        return {
+            "decision": verdict,
+            "executed": verdict is not None and verdict.runs,
+            "asks": step.question is not None,
+            "incident": step.incident is not None,
+            "first_call_id": None if step.repeat is None else step.repeat.first.call_id,
+            "record": record,
+            "scope_used": step.scope,
+        }
+
+
+def _declaration(fields: Fields) -> ToolDeclaration:
+    keys = fields.items("idempotency_key_fields", missing=())
+    return ToolDeclaration(
+        side_effect=_optional_flag(fields, "side_effect"),
+        idempotent=_optional_flag(fields, "idempotent"),
+        idempotency=Idempotency(fields.text("idempotency", missing="call")),
+        idempotency_key_fields=tuple(str(key) for key in keys),
+        idempotency_window=IdempotencyWindow(fields.text("idempotency_window", missing="run")),
+    )
+
+
+def _optional_flag(fields: Fields, name: str) -> bool | None:
+    return None if fields.found.get(name) is None else fields.flag(name)

@@ -1,0 +1,168 @@
+"""What comes after a call was proposed: it settles, a person answers, its request ends."""
+
+from reducer.guards import texts
+from reducer.guards.side_effect_events import (
+    Decided,
+    FirstUseToKeep,
+    RequestEnded,
+    Settled,
+    SideEffectStep,
+    ThreadEnded,
+    Verdict,
+)
+from reducer.guards.side_effect_ladder import ApprovalScope, Scope
+from reducer.guards.side_effect_repeat import DuplicateError, FirstUse, Repeat
+from reducer.guards.side_effect_rungs import REFUSE, advanced
+from reducer.guards.side_effect_state import (
+    NEW_TRACK,
+    CallRecord,
+    CallStatus,
+    RequestLog,
+    SideEffectDuplicate,
+    Track,
+    place_key,
+)
+from reducer.guards.transition import Transition
+from reducer.vocabulary import Decision, ExecutionStatus, GuardPhase, Mode
+
+
+def settled(state: SideEffectDuplicate, event: Settled) -> SideEffectStep:
+    """Record how a call ended; only a success is a first run, or a use to keep.
+
+    A call that isn't running changes nothing: it was exempt, or has settled before.
+    """
+    record = state.log_of(event.request).calls.get(event.call_id)
+    if record is None or record.status is not CallStatus.RUNNING:
+        return SideEffectStep(state, record=None if record is None else record.status)
+    is_success = event.execution_status is ExecutionStatus.SUCCESS
+    status = CallStatus.SUCCEEDED if is_success else CallStatus.FAILED
+    after = CallRecord(status, is_approved=record.is_approved and not is_success)
+    log = state.log_of(event.request).with_call(event.call_id, after)
+    state = state.with_log(event.request, log)
+    if record.home is None:
+        return SideEffectStep(state, record=status)
+    use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
+    track = state.tracks.get(record.home, NEW_TRACK)
+    track = track.without_running(event.request, event.call_id)
+    if not is_success:
+        return SideEffectStep(state.with_track(record.home, track), record=status)
+    keep = None if record.xid is None else FirstUseToKeep(record.xid, use)
+    transitions: tuple[Transition, ...] = ()
+    if track.first is None:
+        track = track._replace(first=use)
+        state, transitions = _tracked(state, event.request, record.home)
+    return SideEffectStep(
+        state.with_track(record.home, track), None, transitions, record=status, first_use=keep
+    )
+
+
+def _tracked(
+    state: SideEffectDuplicate, request: str, home: str
+) -> tuple[SideEffectDuplicate, tuple[Transition, ...]]:
+    """Report a new first run. A twin that was met while it ran has taken the phase further."""
+    log = state.log_of(request)
+    before = log.mark_of(home)
+    after = before if before.repeats else before._replace(phase=GuardPhase.TRACKING)
+    state = state.with_log(request, log.with_mark(home, after))
+    if state.mode is Mode.OFF:
+        return state, ()
+    return state, (state.transition(before, after, Decision.TRACKED),)
+
+
+def decided(state: SideEffectDuplicate, event: Decided) -> SideEffectStep:
+    """Run an approved call once; remember a refusal for the request.
+
+    An answer that comes to no open question (a second one, or one to a question that was lost
+    with its state) is `unasked`: nothing runs, nothing changes.
+    """
+    log = state.log_of(event.request)
+    record = log.calls.get(event.call_id)
+    if record is None or record.repeat is None or record.status is not CallStatus.SUSPENDED:
+        return SideEffectStep(
+            state, Verdict.UNASKED, record=None if record is None else record.status
+        )
+    if event.is_approved:
+        return _approved(state, event, record)
+    return _refused(state, event, record, record.repeat)
+
+
+def _approved(state: SideEffectDuplicate, event: Decided, record: CallRecord) -> SideEffectStep:
+    # For one attempt the approval is spent before the effect runs, so that a crash can't reuse it.
+    is_for_call = state.ladder.approvals is ApprovalScope.CALL
+    running = CallRecord(
+        CallStatus.RUNNING,
+        record.home,
+        xid=record.xid,
+        channel=record.channel,
+        is_approved=is_for_call,
+    )
+    log = state.log_of(event.request).with_call(event.call_id, running)
+    state = state.with_log(event.request, log)
+    if record.home is not None:
+        use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
+        track = state.tracks.get(record.home, NEW_TRACK)
+        state = state.with_track(record.home, track.with_running(use))
+    return SideEffectStep(state, Verdict.EXECUTE, record=running.status)
+
+
+def _refused(
+    state: SideEffectDuplicate, event: Decided, record: CallRecord, repeat: Repeat
+) -> SideEffectStep:
+    """Deny the call and every other open question about the same, and remember the refusal."""
+    log = state.log_of(event.request)
+    identities = frozenset({record.home, record.about}) - {None}
+    twins = tuple(
+        call_id
+        for call_id, each in log.calls.items()
+        if each.status is CallStatus.SUSPENDED
+        and call_id != event.call_id
+        and not identities.isdisjoint({each.home, each.about})
+    )
+    denied = CallRecord(CallStatus.DENIED)
+    log = RequestLog(
+        {**log.calls, **dict.fromkeys((event.call_id, *twins), denied)},
+        {**log.refused, **{each: repeat.first for each in identities if each is not None}},
+        log.marks,
+        log.next_ordinal,
+    )
+    transitions: list[Transition] = []
+    about = record.about
+    if about is not None and state.withholds:
+        for _ in (event.call_id, *twins):
+            before = log.mark_of(about)
+            after = advanced(before, GuardPhase.LATCHED)._replace(repeats=before.repeats)
+            log = log.with_mark(about, after)
+            transitions.append(state.transition(before, after, REFUSE.decision))
+    return SideEffectStep(
+        state.with_log(event.request, log),
+        Verdict.REFUSED,
+        tuple(transitions),
+        record=CallStatus.DENIED,
+        repeat=repeat,
+        error=DuplicateError.of(repeat),
+        text=texts.SIDE_EFFECT_REFUSED,
+        resolved=twins,
+    )
+
+
+def ended(state: SideEffectDuplicate, event: RequestEnded | ThreadEnded) -> SideEffectDuplicate:
+    """Return the state without what only the request or thread could still repeat."""
+    if isinstance(event, ThreadEnded):
+        prefix = place_key(Scope.THREAD, event.thread)
+        tracks = {key: each for key, each in state.tracks.items() if not key.startswith(prefix)}
+        return state.with_known(tracks, state.requests)
+    prefix = place_key(Scope.REQUEST, event.request)
+    settled_tracks = {
+        key: _without_runs_of(track, event.request)
+        for key, track in state.tracks.items()
+        if not key.startswith(prefix)
+    }
+    tracks = {key: track for key, track in settled_tracks.items() if track != NEW_TRACK}
+    requests = {name: log for name, log in state.requests.items() if name != event.request}
+    return state.with_known(tracks, requests)
+
+
+def _without_runs_of(track: Track, request: str) -> Track:
+    # What is still in flight when its request is over will never settle.
+    running = tuple(use for use in track.running if use.request != request)
+    return track if len(running) == len(track.running) else track._replace(running=running)
