@@ -81,7 +81,7 @@ def report(counts: Counts, design: Design, command: str) -> str:
         _table(counts, Harm.AT_MARGIN, [test, cuped, *both, interval]),
         "## Harm that few owners carry",
         CONCENTRATED,
-        _table(counts, Harm.CONCENTRATED, [test, cuped, unseen, interval]),
+        _table(counts, Harm.CONCENTRATED, [test, cuped, unseen, unstudentised, interval]),
         "## Power without harm",
         POWER,
         _table(counts, Harm.NONE, [test, cuped, unstudentised, interval]),

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 class Passes(NamedTuple):
     """Waves that passed, of `waves`: by the test, by the CR2 t bound, by both, and unstudentised.
 
-    The unstudentised test is counted where there is no harm and no CUPED, for its power alone.
+    The unstudentised test does without CUPED.
     """
 
     waves: int = 0

@@ -1,18 +1,30 @@
 """One simulated wave after another, put to the decision test of the product."""
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+import itertools
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from analysis import injection
+from analysis.baseline import Baseline
 from analysis.cohorts import cohort_ratio, difference, log_ratio
-from analysis.frames import Outcomes
-from analysis.rerandomisation import DrawKey, Rerandomisation
-from analysis.shuffles import Sets, sums_over
+from analysis.cuped import Adjustment, Covariates, adjusted, covariates_of
+from analysis.experiments import Experiment, ScaledAmount, ThinnedRate
+from analysis.frames import Flags, Floats, Outcomes
+from analysis.histograms import OwnerHistograms
+from analysis.latency import LatencyTest, latency_test
+from analysis.rerandomisation import DrawKey, Draws, Rerandomisation
+from analysis.shuffles import sums_over
 from benchmarks.proof.outcomes import (
     AMOUNT_MARGIN,
     MARGINS,
+    SCALE,
+    SHIFT,
+    Durations,
     Harm,
     Outcome,
     doses,
@@ -27,41 +39,29 @@ from reducer.vocabulary import Metric
 
 ALPHA = 0.05
 TREATED = 0.05
+# On the scale of the test: a difference, the logarithm of a ratio, and a number of buckets.
 HARM_MARGINS = {
     Metric.COMPLETION: MARGINS[Rate.FAILURE],
     Metric.DISRUPTION: MARGINS[Rate.DISRUPTION],
-    Metric.TOKENS: float(np.log(AMOUNT_MARGIN)),
-    Metric.TURNS: float(np.log(AMOUNT_MARGIN)),
+    Metric.TOKENS: math.log(AMOUNT_MARGIN),
+    Metric.TURNS: math.log(AMOUNT_MARGIN),
+    Metric.LATENCY_P95: float(SHIFT),
 }
+BASELINE_DAYS = tuple(dt.date(2026, 11, day) for day in range(2, 9))
 
 Counts = Mapping[Cell, Passes]
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
-    """What one repetition observed: the wave under one harm, and the week before it."""
+class Known:
+    """What the waves of one roster share, whatever the guard does: all that a harm leaves alone."""
 
-    outcome: Outcome
-    baseline: Outcome
-    treated: int
-    number: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Owner names in the order of the counts, which is also their sorted order."""
-        return tuple(f"owner-{place:06d}" for place in range(len(self.outcome.started)))
-
-    def of(self, metric: Metric) -> Outcomes:
-        """Return harm and trials of one metric."""
-        seen = self.outcome
-        harm, trials = {
-            Metric.COMPLETION: (seen.failed, seen.ended),
-            Metric.DISRUPTION: (seen.disrupted, seen.started),
-            Metric.TOKENS: (seen.tokens, seen.started),
-            Metric.TURNS: (seen.turns, seen.started),
-        }[metric]
-        is_treated = np.arange(len(trials)) < self.treated
-        return Outcomes(self.names, is_treated, harm, trials)
+    names: tuple[str, ...]
+    is_treated: Flags
+    baseline: Baseline
+    draws: Draws
+    uniforms: Mapping[Metric, Floats]
+    adjustments: Mapping[Metric, Adjustment]
 
 
 def repeat(chunk: Chunk, design: Design) -> Counts:
@@ -71,8 +71,11 @@ def repeat(chunk: Chunk, design: Design) -> Counts:
     counts: dict[Cell, Passes] = {}
     for repetition in range(design.chunk_size):
         number = chunk.number * design.chunk_size + repetition
-        for harm, wave in draw_waves(source, chunk.owners, chunk.sizes, number=number).items():
-            for metric, has_cuped, passes in judged(wave, design.permutations, harm):
+        for harm, known, outcome in draw_waves(source, chunk.owners, chunk.sizes, number=number):
+            for metric, has_cuped in itertools.product(HARM_MARGINS, (False, True)):
+                experiment = experiment_of(metric, known, outcome, has_cuped=has_cuped)
+                trial = Rerandomisation(experiment, known.draws)
+                passes = judged(metric, trial, design.permutations)
                 cell = Cell(chunk.owners, chunk.sizes, metric, has_cuped, harm)
                 counts[cell] = counts.get(cell, Passes()).plus(passes)
     return counts
@@ -80,63 +83,131 @@ def repeat(chunk: Chunk, design: Design) -> Counts:
 
 def draw_waves(
     source: np.random.Generator, owners: int, sizes: Sizes, *, number: int
-) -> dict[Harm, Wave]:
-    """Draw one roster with its waves: the same owners and reference, treated under each harm."""
+) -> Iterator[tuple[Harm, Known, Outcome]]:
+    """Draw one roster and its waves: the same owners and reference, treated under each harm."""
     treated = max(1, int(owners * TREATED))
     roster = draw_owners(source, owners, sizes, treated)
     without = doses(roster, Harm.NONE)
-    baseline = observe(source, roster.baseline, without)
+    before = observe(source, roster.baseline, without)
     rest = slice(treated, None)
     reference = observe(source, take(roster.wave, rest), take_doses(without, rest))
-    return {
-        harm: Wave(joined(_treated(source, roster, harm), reference), baseline, treated, number)
-        for harm in Harm
+    known = _known(before, roster.is_treated, number)
+    for harm in Harm:
+        yield harm, known, joined(_treated(source, roster, harm), reference)
+
+
+def experiment_of(metric: Metric, known: Known, seen: Outcome, *, has_cuped: bool) -> Experiment:
+    """Return one metric of a wave as the test takes it."""
+    harm, trials = {
+        Metric.COMPLETION: (seen.failed, seen.ended),
+        Metric.DISRUPTION: (seen.disrupted, seen.started),
+        Metric.TOKENS: (seen.tokens, seen.started),
+        Metric.TURNS: (seen.turns, seen.started),
+        Metric.LATENCY_P95: (np.zeros(len(known.names)), seen.started),
+    }[metric]
+    own = Outcomes(known.names, known.is_treated, harm, trials)
+    if metric is Metric.LATENCY_P95:
+        baseline = known.baseline if has_cuped else None
+        return latency_test(own, histograms(known.names, seen.durations), baseline)
+    adjustment = known.adjustments[metric] if has_cuped else None
+    if metric.is_ratio:
+        return ScaledAmount(own, adjustment)
+    return ThinnedRate(own, known.uniforms[metric], adjustment)
+
+
+def judged(metric: Metric, trial: Rerandomisation, permutations: int) -> Passes:
+    """Put one metric of one wave to the test, and to its peers."""
+    passes = trial.test(HARM_MARGINS[metric], trial.sets(permutations)).p_harm <= ALPHA
+    is_inside = interval_passes(metric, trial.experiment)
+    plain = unstudentised_passes(metric, trial, permutations)
+    return Passes(1, passes, is_inside, passes and is_inside, plain)
+
+
+def interval_passes(metric: Metric, experiment: Experiment) -> bool:
+    """Whether the CR2 t bound is inside the margin; without a bound it is not."""
+    margin = HARM_MARGINS[metric]
+    adjustment: Adjustment | None = None
+    if isinstance(experiment, LatencyTest):
+        cut = experiment.cut(SHIFT)
+        own, adjustment = experiment.at(cut), experiment.adjustment(cut)
+        # Slower than the cut as often as the reference is slower than the cut less the margin.
+        margin = 0.0
+    else:
+        assert isinstance(experiment, ScaledAmount | ThinnedRate)
+        own, adjustment = experiment.outcomes, experiment.adjustment
+    if adjustment is not None:
+        own = adjusted(own, adjustment)
+    treated = cohort_ratio(own.harm[own.is_treated], own.trials[own.is_treated])
+    reference = cohort_ratio(own.harm[~own.is_treated], own.trials[~own.is_treated])
+    if treated is None or reference is None:
+        return False
+    if metric in {Metric.TOKENS, Metric.TURNS}:
+        is_ratio = min(treated.ratio, reference.ratio) > 0.0
+        contrast = log_ratio(treated, reference) if is_ratio else None
+    else:
+        contrast = difference(treated, reference)
+    return contrast is not None and contrast.upper(1.0 - ALPHA) < margin
+
+
+def unstudentised_passes(metric: Metric, trial: Rerandomisation, permutations: int) -> bool:
+    """Whether the plain difference (or ratio) of the cohorts passes over the same random sets."""
+    experiment, margin = trial.experiment, HARM_MARGINS[metric]
+    if isinstance(experiment, LatencyTest):
+        own = experiment.at(experiment.cut(SHIFT))
+        harm = own.harm
+    elif isinstance(experiment, ThinnedRate):
+        own = experiment.outcomes
+        harm = injection.with_rate_margin(own, margin, experiment.uniforms)
+    else:
+        assert isinstance(experiment, ScaledAmount)
+        own = experiment.outcomes
+        harm = injection.with_ratio_margin(own, margin)
+    columns = np.column_stack([harm, own.trials])
+    drawn = sums_over(trial.sets(permutations), columns)
+    rest = columns.sum(axis=0) - drawn
+    # With the sum of both given, the ratio of the two rises whenever their difference does.
+    statistics = drawn[:, 0] / drawn[:, 1] - rest[:, 0] / rest[:, 1]
+    slack = 1e-9 * max(1.0, abs(float(statistics[0])))
+    return float((statistics <= statistics[0] + slack).mean()) <= ALPHA
+
+
+def histograms(names: tuple[str, ...], durations: Durations) -> OwnerHistograms:
+    """Return simulated durations as the analysis takes them."""
+    starts = np.searchsorted(durations.owners, np.arange(len(names) + 1))
+    buckets = durations.buckets.astype(np.int32)
+    return OwnerHistograms(names, SCALE, starts.astype(np.int64), buckets, durations.counts)
+
+
+def totals(names: tuple[str, ...], seen: Outcome) -> pd.DataFrame:
+    """Return simulated counts as owner totals without a cohort."""
+    columns = {
+        "started": seen.started,
+        "cancelled": seen.cancelled,
+        "completed": seen.ended - seen.failed,
+        "disrupted": seen.disrupted,
+        "tokens": seen.tokens,
+        "turns": seen.turns,
     }
+    return pd.DataFrame({"owner": names, **columns})
+
+
+def _known(before: Outcome, is_treated: Flags, number: int) -> Known:
+    names = tuple(f"owner-{place:06d}" for place in range(len(is_treated)))
+    frame = totals(names, before).assign(is_comparable=True)
+    was_there = before.started > 0
+    baseline = Baseline(frame[was_there], BASELINE_DAYS, histograms(names, before.durations))
+    key = DrawKey("proof", "guard", number)
+    rates = (Metric.COMPLETION, Metric.DISRUPTION)
+    adjustments: dict[Metric, Adjustment] = {}
+    for metric in (*rates, Metric.TOKENS, Metric.TURNS):
+        covariates = covariates_of(baseline, metric, names)
+        assert isinstance(covariates, Covariates)
+        adjustments[metric] = Adjustment.of(covariates)
+    uniforms = {metric: injection.uniforms(names, metric, wave=number) for metric in rates}
+    return Known(names, is_treated, baseline, Draws(key), uniforms, adjustments)
 
 
 def _treated(source: np.random.Generator, roster: Owners, harm: Harm) -> Outcome:
     chosen = slice(0, roster.treated)
     dosed = take_doses(doses(roster, harm), chosen)
     return observe(source, take(roster.wave, chosen), dosed)
-
-
-def judged(wave: Wave, permutations: int, harm: Harm) -> list[tuple[Metric, bool, Passes]]:
-    """Put one wave to the test, metric by metric, with and without the week before it."""
-    found = []
-    sets: tuple[Sets, ...] = ()
-    for metric, margin in HARM_MARGINS.items():
-        trial = Rerandomisation.of(wave.of(metric), metric, DrawKey("proof", "guard", wave.number))
-        sets = sets or tuple(trial.sets(permutations))
-        passes = trial.test(margin, sets).p_harm <= ALPHA
-        is_inside = interval_passes(trial.outcomes, metric, margin)
-        plain = harm is Harm.NONE and unstudentised_passes(trial, margin, sets)
-        counted = Passes(1, passes, is_inside, passes and is_inside, plain)
-        found.append((metric, False, counted))
-    return found
-
-
-def interval_passes(own: Outcomes, metric: Metric, margin: float) -> bool:
-    """Whether the CR2 t bound is inside the margin; without a bound it is not."""
-    treated = cohort_ratio(own.harm[own.is_treated], own.trials[own.is_treated])
-    reference = cohort_ratio(own.harm[~own.is_treated], own.trials[~own.is_treated])
-    if treated is None or reference is None:
-        return False
-    if metric.is_ratio and min(treated.ratio, reference.ratio) <= 0.0:
-        return False
-    contrast = (log_ratio if metric.is_ratio else difference)(treated, reference)
-    return contrast is not None and contrast.upper(1.0 - ALPHA) < margin
-
-
-def unstudentised_passes(trial: Rerandomisation, margin: float, sets: Sequence[Sets]) -> bool:
-    """Whether the plain difference (or log ratio) passes over the same random sets."""
-    own = trial.outcomes
-    if trial.metric.is_ratio:
-        harm = injection.with_ratio_margin(own, margin)
-    else:
-        harm = injection.with_rate_margin(own, margin, trial.uniforms)
-    columns = np.column_stack([harm, own.trials])
-    drawn = sums_over(sets, columns)
-    rest = columns.sum(axis=0) - drawn
-    treated, reference = drawn[:, 0] / drawn[:, 1], rest[:, 0] / rest[:, 1]
-    statistics = treated / reference if trial.metric.is_ratio else treated - reference
-    return float((statistics <= statistics[0] + 1e-12).mean()) <= ALPHA
