@@ -37,3 +37,4 @@ _.handle_error  # gunicorn, of a worker
 _.addr  # gunicorn, by position
 _.order  # dataclasses, to compare what is due at the same time
 _.format_commands  # click, which writes help by it
+_.settle  # agent hosts, when the last call of a batch has settled
