@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reducer.guards.repeated_failure import (
@@ -113,5 +113,4 @@ def test_ordinals_only_grow_within_a_prompt(state, event):
 @given(states, batches)
 def test_what_is_silent_changes_nothing(state, event):
     step = reduce(state, event)
-    assume(not step.transitions)
-    assert step.state == state
+    assert bool(step.transitions) or step.state == state
