@@ -11,6 +11,7 @@ from reducer.guards.side_effect_ladder import (
     Idempotency,
     IdempotencyWindow,
     Ladder,
+    Scope,
     ToolDeclaration,
 )
 from reducer.guards.side_effect_state import CallStatus
@@ -102,6 +103,7 @@ class Machine:
 
     def _output(self, step: SideEffectStep, record: CallStatus | None) -> Mapping[str, object]:
         verdict = Verdict.REPLAY if step.verdict is Verdict.UNASKED else step.verdict
+        is_fallback = step.diagnostic is not None
         return {
             "decision": verdict,
             "executed": verdict is not None and verdict.runs,
@@ -109,7 +111,7 @@ class Machine:
             "incident": step.incident is not None,
             "first_call_id": None if step.repeat is None else step.repeat.first.call_id,
             "record": record,
-            "scope_used": step.scope,
+            "scope_used": Scope.REQUEST if is_fallback else self._state.ladder.scope,
         }
 
 

@@ -11,12 +11,14 @@ from reducer.guards.side_effect_events import (
     Verdict,
 )
 from reducer.guards.side_effect_ladder import ApprovalScope, Scope
-from reducer.guards.side_effect_repeat import DuplicateError, FirstUse, Repeat
+from reducer.guards.side_effect_repeat import DuplicateError, FirstUse
 from reducer.guards.side_effect_rungs import REFUSE, advanced
 from reducer.guards.side_effect_state import (
     NEW_TRACK,
     CallRecord,
     CallStatus,
+    Mark,
+    OpenQuestion,
     RequestLog,
     SideEffectDuplicate,
     Track,
@@ -38,35 +40,26 @@ def settled(state: SideEffectDuplicate, event: Settled) -> SideEffectStep:
     status = CallStatus.SUCCEEDED if is_success else CallStatus.FAILED
     after = CallRecord(status, is_approved=record.is_approved and not is_success)
     log = state.log_of(event.request).with_call(event.call_id, after)
-    state = state.with_log(event.request, log)
-    if record.home is None:
+    home = record.home
+    if home is None:
+        return SideEffectStep(state.with_log(event.request, log), record=status)
+    track = state.tracks.get(home, NEW_TRACK).without_running(event.request, event.call_id)
+    if not is_success:
+        state = state.with_work(home, track, request=event.request, log=log)
         return SideEffectStep(state, record=status)
     use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
-    track = state.tracks.get(record.home, NEW_TRACK)
-    track = track.without_running(event.request, event.call_id)
-    if not is_success:
-        return SideEffectStep(state.with_track(record.home, track), record=status)
-    keep = None if record.xid is None else FirstUseToKeep(record.xid, use)
     transitions: tuple[Transition, ...] = ()
     if track.first is None:
-        track = track._replace(first=use)
-        state, transitions = _tracked(state, event.request, record.home)
-    return SideEffectStep(
-        state.with_track(record.home, track), None, transitions, record=status, first_use=keep
-    )
-
-
-def _tracked(
-    state: SideEffectDuplicate, request: str, home: str
-) -> tuple[SideEffectDuplicate, tuple[Transition, ...]]:
-    """Report a new first run. A twin that was met while it ran has taken the phase further."""
-    log = state.log_of(request)
-    before = log.mark_of(home)
-    after = before if before.repeats else before._replace(phase=GuardPhase.TRACKING)
-    state = state.with_log(request, log.with_mark(home, after))
-    if state.mode is Mode.OFF:
-        return state, ()
-    return state, (state.transition(before, after, Decision.TRACKED),)
+        track = Track(use, track.running, track.is_nudged)
+        before = log.mark_of(home)
+        # A twin that was met while the first one ran has taken the phase further.
+        tracking = before if before.repeats else Mark(before.ordinal, GuardPhase.TRACKING)
+        log = log.with_mark(home, tracking)
+        if state.mode is not Mode.OFF:
+            transitions = (state.transition(before, tracking, Decision.TRACKED),)
+    state = state.with_work(home, track, request=event.request, log=log)
+    keep = None if record.xid is None else FirstUseToKeep(record.xid, use)
+    return SideEffectStep(state, None, transitions, record=status, first_use=keep)
 
 
 def decided(state: SideEffectDuplicate, event: Decided) -> SideEffectStep:
@@ -75,71 +68,67 @@ def decided(state: SideEffectDuplicate, event: Decided) -> SideEffectStep:
     An answer that comes to no open question (a second one, or one to a question that was lost
     with its state) is `unasked`: nothing runs, nothing changes.
     """
-    log = state.log_of(event.request)
-    record = log.calls.get(event.call_id)
-    if record is None or record.repeat is None or record.status is not CallStatus.SUSPENDED:
+    record = state.log_of(event.request).calls.get(event.call_id)
+    if record is None or record.question is None:
         return SideEffectStep(
             state, Verdict.UNASKED, record=None if record is None else record.status
         )
     if event.is_approved:
-        return _approved(state, event, record)
-    return _refused(state, event, record, record.repeat)
+        return _approved(state, event, record, record.question.home)
+    return _refused(state, event, record.question)
 
 
-def _approved(state: SideEffectDuplicate, event: Decided, record: CallRecord) -> SideEffectStep:
+def _approved(
+    state: SideEffectDuplicate, event: Decided, record: CallRecord, home: str
+) -> SideEffectStep:
     # For one attempt the approval is spent before the effect runs, so that a crash can't reuse it.
     is_for_call = state.ladder.approvals is ApprovalScope.CALL
     running = CallRecord(
         CallStatus.RUNNING,
-        record.home,
+        home,
         xid=record.xid,
         channel=record.channel,
         is_approved=is_for_call,
     )
     log = state.log_of(event.request).with_call(event.call_id, running)
-    state = state.with_log(event.request, log)
-    if record.home is not None:
-        use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
-        track = state.tracks.get(record.home, NEW_TRACK)
-        state = state.with_track(record.home, track.with_running(use))
+    use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
+    track = state.tracks.get(home, NEW_TRACK).with_running(use)
+    state = state.with_work(home, track, request=event.request, log=log)
     return SideEffectStep(state, Verdict.EXECUTE, record=running.status)
 
 
-def _refused(
-    state: SideEffectDuplicate, event: Decided, record: CallRecord, repeat: Repeat
-) -> SideEffectStep:
+def _refused(state: SideEffectDuplicate, event: Decided, question: OpenQuestion) -> SideEffectStep:
     """Deny the call and every other open question about the same, and remember the refusal."""
     log = state.log_of(event.request)
-    identities = frozenset({record.home, record.about}) - {None}
+    identities = frozenset({question.home, question.about})
     twins = tuple(
         call_id
         for call_id, each in log.calls.items()
-        if each.status is CallStatus.SUSPENDED
+        if each.question is not None
         and call_id != event.call_id
-        and not identities.isdisjoint({each.home, each.about})
+        and not identities.isdisjoint({each.question.home, each.question.about})
     )
     denied = CallRecord(CallStatus.DENIED)
     log = RequestLog(
         {**log.calls, **dict.fromkeys((event.call_id, *twins), denied)},
-        {**log.refused, **{each: repeat.first for each in identities if each is not None}},
+        {**log.refused, **dict.fromkeys(identities, question.repeat.first)},
         log.marks,
         log.next_ordinal,
     )
     transitions: list[Transition] = []
-    about = record.about
-    if about is not None and state.withholds:
+    if state.withholds:
         for _ in (event.call_id, *twins):
-            before = log.mark_of(about)
+            before = log.mark_of(question.about)
             after = advanced(before, GuardPhase.LATCHED)._replace(repeats=before.repeats)
-            log = log.with_mark(about, after)
+            log = log.with_mark(question.about, after)
             transitions.append(state.transition(before, after, REFUSE.decision))
     return SideEffectStep(
         state.with_log(event.request, log),
         Verdict.REFUSED,
         tuple(transitions),
         record=CallStatus.DENIED,
-        repeat=repeat,
-        error=DuplicateError.of(repeat),
+        repeat=question.repeat,
+        error=DuplicateError.of(question.repeat),
         text=texts.SIDE_EFFECT_REFUSED,
         resolved=twins,
     )

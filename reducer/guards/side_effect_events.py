@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from reducer.guards.calls import ToolCall
 from reducer.guards.semantic import Candidate
-from reducer.guards.side_effect_ladder import UNDECLARED, Scope, ToolDeclaration
+from reducer.guards.side_effect_ladder import UNDECLARED, ToolDeclaration
 from reducer.guards.side_effect_repeat import (
     DuplicateError,
     FirstUse,
@@ -154,7 +154,6 @@ class SideEffectStep(NamedTuple):
     text: str | None = None
     resolved: tuple[str, ...] = ()
     first_use: FirstUseToKeep | None = None
-    scope: Scope | None = None
     diagnostic: str | None = None
 
 

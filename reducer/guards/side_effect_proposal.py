@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from reducer.guards import texts
 from reducer.guards.side_effect_events import Proposed, SideEffectStep, Verdict
-from reducer.guards.side_effect_ladder import Action, ApprovalScope, Scope
+from reducer.guards.side_effect_ladder import Action, ApprovalScope
 from reducer.guards.side_effect_repeat import (
     DuplicateError,
     FirstUse,
@@ -22,6 +22,7 @@ from reducer.guards.side_effect_state import (
     NEW_TRACK,
     CallRecord,
     CallStatus,
+    OpenQuestion,
     Place,
     SideEffectDuplicate,
     identity_of,
@@ -53,10 +54,9 @@ def proposed(state: SideEffectDuplicate, event: Proposed) -> SideEffectStep:
     place = place_of(state.ladder, event.request, event.thread)
     record = state.log_of(event.request).calls.get(call_id)
     step = _known(state, record) or _judged(state, event, call_id, place)
-    is_fallback = state.ladder.scope is Scope.THREAD and place.scope is Scope.REQUEST
-    return step._replace(
-        scope=place.scope, diagnostic=texts.SIDE_EFFECT_NO_THREAD if is_fallback else None
-    )
+    if place.scope is state.ladder.scope:
+        return step
+    return step._replace(diagnostic=texts.SIDE_EFFECT_NO_THREAD)
 
 
 def _known(state: SideEffectDuplicate, record: CallRecord | None) -> SideEffectStep | None:
@@ -68,10 +68,11 @@ def _known(state: SideEffectDuplicate, record: CallRecord | None) -> SideEffectS
         verdict = Verdict.REPLAY if state.withholds else Verdict.EXECUTE
         text = _REPLAYED_TEXTS.get(status) if state.withholds else None
         return SideEffectStep(state, verdict, record=status, text=text)
-    if status is CallStatus.SUSPENDED and state.withholds:
+    open_question = record.question
+    if open_question is not None and state.withholds:
         waiting = RUNGS[Verdict.SUSPEND].text
         return SideEffectStep(
-            state, Verdict.SUSPEND, record=status, repeat=record.repeat, text=waiting
+            state, Verdict.SUSPEND, record=status, repeat=open_question.repeat, text=waiting
         )
     return None
 
@@ -109,14 +110,7 @@ def _repeats(
     state: SideEffectDuplicate, event: Proposed, place: Place, home: str
 ) -> Iterator[_Found]:
     """Yield what the call repeats, first what a person refused, then from proof to likeness."""
-    known: list[_Found] = []
-    use = event.first_use
-    if use is not None and event.xid is not None:
-        known.append(_Found(identity_of(place, Layer.XID, event.xid), Layer.XID, use))
-    likely = event.candidate
-    if likely is not None and likely.thread == event.thread:
-        like = _call_key(likely.use.request, likely.use.call_id)
-        known.append(_Found(identity_of(place, Layer.SEMANTIC, like), Layer.SEMANTIC, likely.use))
+    known = _claimed(event, place)
     refused = state.log_of(event.request).refused
     if home in refused:
         yield _Found(home, Layer.ARGUMENTS, refused[home], is_refused=True)
@@ -127,6 +121,19 @@ def _repeats(
     elif track.running:
         yield _Found(home, Layer.ARGUMENTS, track.running[0])
     yield from (each for each in known if _is_visible(state, event, each))
+
+
+def _claimed(event: Proposed, place: Place) -> list[_Found]:
+    """Return what the host's store and finder say that the call repeats, seen or not."""
+    claimed: list[_Found] = []
+    use = event.first_use
+    if use is not None and event.xid is not None:
+        claimed.append(_Found(identity_of(place, Layer.XID, event.xid), Layer.XID, use))
+    likely = event.candidate
+    if likely is not None and likely.thread == event.thread:
+        like = _call_key(likely.use.request, likely.use.call_id)
+        claimed.append(_Found(identity_of(place, Layer.SEMANTIC, like), Layer.SEMANTIC, likely.use))
+    return claimed
 
 
 def _is_visible(state: SideEffectDuplicate, event: Proposed, found: _Found) -> bool:
@@ -149,9 +156,10 @@ def _met(state: SideEffectDuplicate, event: Proposed, home: str, found: _Found) 
     before = log.mark_of(found.identity)
     after = advanced(before, rung.phase)
     transitions = reported(state, before, after, rung)
-    state = state.with_log(event.request, log.with_mark(found.identity, after))
     if verdict is Verdict.REFLECT:
-        state = state.with_track(found.identity, track._replace(is_nudged=True))
+        track = track._replace(is_nudged=True)
+    log = log.with_mark(found.identity, after)
+    state = state.with_work(found.identity, track, request=event.request, log=log)
     repeat = Repeat(call_id, event.call.tool, event.call.fingerprint, found.first, found.layer)
     if not state.withholds or verdict is Verdict.EXECUTE_WITH_INCIDENT:
         step = _started(state, event, home, found)._replace(transitions=transitions, repeat=repeat)
@@ -199,11 +207,9 @@ def _withheld(step: SideEffectStep, event: Proposed, home: str, found: _Found) -
     else:
         record = CallRecord(
             CallStatus.SUSPENDED,
-            home,
-            found.identity,
-            None if found.layer is Layer.XID else event.xid,
-            event.channel,
-            repeat=repeat,
+            xid=None if found.layer is Layer.XID else event.xid,
+            channel=event.channel,
+            question=OpenQuestion(home, found.identity, repeat),
         )
         step = step._replace(question=Question(repeat, event.declaration.is_silent))
     log = step.state.log_of(event.request).with_call(repeat.call_id, record)
@@ -232,6 +238,6 @@ def _started(
         is_approved=(known is not None and known.is_approved)
         or (event.is_approved and is_for_call),
     )
-    state = state.with_track(home, track.with_running(use))
-    state = state.with_log(event.request, log.with_call(call_id, record))
+    log = log.with_call(call_id, record)
+    state = state.with_work(home, track.with_running(use), request=event.request, log=log)
     return SideEffectStep(state, Verdict.EXECUTE, record=record.status)

@@ -10,6 +10,7 @@ from reducer.guards.side_effect_state import (
     CallRecord,
     CallStatus,
     Mark,
+    OpenQuestion,
     RequestLog,
     SideEffectDuplicate,
     Track,
@@ -121,50 +122,56 @@ def _read_log(found: Snapshot) -> RequestLog:
 
 
 def _record(record: CallRecord) -> Document:
-    repeat = record.repeat
     return {
         "status": record.status.value,
         "home": record.home,
-        "about": record.about,
         "xid": record.xid,
         "channel": record.channel,
         "is_approved": record.is_approved,
-        "repeat": None
-        if repeat is None
-        else {
-            "call_id": repeat.call_id,
-            "tool": repeat.tool,
-            "digest": repeat.digest,
-            "first": _use(repeat.first),
-            "layer": repeat.layer.value,
-        },
+        "question": None if record.question is None else _question(record.question),
+    }
+
+
+def _question(question: OpenQuestion) -> Document:
+    repeat = question.repeat
+    return {
+        "home": question.home,
+        "about": question.about,
+        "call_id": repeat.call_id,
+        "tool": repeat.tool,
+        "digest": repeat.digest,
+        "first": _use(repeat.first),
+        "layer": repeat.layer.value,
     }
 
 
 def _read_record(found: Snapshot) -> CallRecord:
-    repeat = found.fields.get("repeat")
+    status = found.word("status", CallStatus)
+    question = found.fields.get("question")
+    if (question is not None) is not (status is CallStatus.SUSPENDED):
+        raise found.damaged("question", "there for a suspended call, and for no other")
     return CallRecord(
-        status=found.word("status", CallStatus),
+        status=status,
         home=found.optional_text("home"),
-        about=found.optional_text("about"),
         xid=found.optional_text("xid"),
         channel=found.optional_text("channel"),
         is_approved=found.flag("is_approved"),
-        repeat=None if repeat is None else _read_repeat(_part(found, "repeat", repeat)),
+        question=None if question is None else _read_question(_part(found, "question", question)),
     )
 
 
-def _read_repeat(found: Snapshot) -> Repeat:
+def _read_question(found: Snapshot) -> OpenQuestion:
     first = _read_use(found, "first", found.fields.get("first"))
     if first is None:
         raise found.damaged("first", "an object")
-    return Repeat(
+    repeat = Repeat(
         found.text("call_id"),
         found.text("tool"),
         found.optional_text("digest"),
         first,
         found.word("layer", Layer),
     )
+    return OpenQuestion(found.text("home"), found.text("about"), repeat)
 
 
 def _use(use: FirstUse | None) -> Document | None:

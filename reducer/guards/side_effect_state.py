@@ -34,20 +34,30 @@ class CallStatus(StrEnum):
 _FINISHED = frozenset({CallStatus.SUCCEEDED, CallStatus.REFLECTED, CallStatus.DENIED})
 
 
+class OpenQuestion(NamedTuple):
+    """What a suspended call waits for.
+
+    `home` is the identity of its own arguments, `about` the one it was found to repeat.
+    """
+
+    home: str
+    about: str
+    repeat: Repeat
+
+
 class CallRecord(NamedTuple):
     """One call of a request.
 
-    `home` is the identity of its own arguments, None when the guard has no say in it; `about` the
-    identity it was found to repeat. `xid` is there when a success is to be kept as a first use.
+    While it runs, `home` is the identity of its arguments, None when the guard has no say in it.
+    `xid` is there when a success is to be kept as a first use; `question` while it is suspended.
     """
 
     status: CallStatus
     home: str | None = None
-    about: str | None = None
     xid: str | None = None
     channel: str | None = None
     is_approved: bool = False
-    repeat: Repeat | None = None
+    question: OpenQuestion | None = None
 
 
 class Track(NamedTuple):
@@ -59,11 +69,12 @@ class Track(NamedTuple):
 
     def with_running(self, use: FirstUse) -> "Track":
         """Return the track with a run in flight; one more start of the same call is the same."""
-        return self._replace(running=(*_others(self.running, use.request, use.call_id), use))
+        running = _others(self.running, use.request, use.call_id)
+        return Track(self.first, (*running, use), self.is_nudged)
 
     def without_running(self, request: str, call_id: str) -> "Track":
         """Return the track without a run that settled."""
-        return self._replace(running=_others(self.running, request, call_id))
+        return Track(self.first, _others(self.running, request, call_id), self.is_nudged)
 
 
 def _others(running: tuple[FirstUse, ...], request: str, call_id: str) -> tuple[FirstUse, ...]:
@@ -149,12 +160,14 @@ class SideEffectDuplicate:
         """Return the state with a request's log."""
         return self.with_known(self.tracks, {**self.requests, request: log})
 
-    def with_track(self, identity: str, track: Track) -> "SideEffectDuplicate":
-        """Return the state with an identity's track; one that says nothing is dropped."""
+    def with_work(
+        self, identity: str, track: Track, *, request: str, log: RequestLog
+    ) -> "SideEffectDuplicate":
+        """Return the state with an identity's track and a request's log."""
         tracks = {**self.tracks, identity: track}
         if track == NEW_TRACK:
             del tracks[identity]
-        return self.with_known(tracks, self.requests)
+        return self.with_known(tracks, {**self.requests, request: log})
 
     def with_known(
         self, tracks: Mapping[str, Track], requests: Mapping[str, RequestLog]
