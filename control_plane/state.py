@@ -6,7 +6,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from hashlib import sha256
 
-from reducer.vocabulary import Cohort, Gate, Invariant, Mode
+from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode
 
 
 class ActorKind(StrEnum):
@@ -82,6 +82,7 @@ class Action(StrEnum):
     LATCHED = "latched"
     VIOLATION_RECORDED = "violation recorded"
     ACKNOWLEDGED = "latch acknowledged"
+    HARM_ALARM = "lowered by a harm alarm"
     OWNER_FACTS_STATED = "owner facts stated"
     HISTORY_IMPORTED = "history imported"
     TOKEN_CREATED = "token created"
@@ -247,3 +248,40 @@ class Evaluation:
     days_used: tuple[date, ...] = ()
     day_revisions: tuple[int, ...] = ()
     cohort_sums: tuple[CohortSums, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLook:
+    """What one metric showed at a look for harm, in native units; None is unknown.
+
+    `bound` is the least harm that is compatible with what was seen.
+    """
+
+    metric: Metric
+    is_raised: bool
+    estimate: float | None
+    bound: float | None
+    margin: float
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class HarmLook:
+    """One scheduled look for harm in a wave, on its first `days` complete days.
+
+    `number` counts the looks of the wave from 1. `lowered` says that an alarm lowered enforce.
+    """
+
+    guard: str
+    wave: int
+    number: int
+    days: int
+    through: date
+    at: datetime
+    metrics: tuple[MetricLook, ...]
+    lowered: bool = False
+
+    @property
+    def raised(self) -> tuple[MetricLook, ...]:
+        """The metrics whose alarm is raised."""
+        return tuple(each for each in self.metrics if each.is_raised)

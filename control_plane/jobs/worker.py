@@ -14,6 +14,7 @@ from control_plane.jobs.evaluating import (
     fail_evaluation,
     request_due_evaluations,
 )
+from control_plane.jobs.looking import look_for_harm, request_due_looks
 from control_plane.jobs.pending import queue_pending
 from control_plane.jobs.sealing import latest_due_day, seal_due_days
 from control_plane.stores.jobs import LEASE_MS, Job, JobKind
@@ -80,6 +81,7 @@ class Worker:
         context.evidence.lose_overdue(environment, context.clock.now())
         if sealed or is_new:
             request_due_evaluations(context, environment)
+            request_due_looks(context, environment)
         job = context.jobs.take(environment) or self._forgotten(environment)
         if job is None:
             return False
@@ -132,6 +134,8 @@ class Worker:
                     evaluate_gate(self._context, environment, job.guard, job.number, fence=fence)
                 case JobKind.PROMOTE:
                     carry_out(self._context, environment, job.guard, job.number)
+                case JobKind.LOOK:
+                    look_for_harm(self._context, environment, job.guard, job.number)
         except StoreUnavailable:
             raise
         except GuardwaveError as error:
@@ -150,3 +154,6 @@ class Worker:
                 )
             case JobKind.PROMOTE:
                 refuse_promotion(self._context, environment, job.guard, job.number, why=why)
+            case JobKind.LOOK:
+                # Nobody waits for a look: the next one has all days of this one.
+                _log.error("%s: no look for harm at %s: %s", environment, job.guard, why)

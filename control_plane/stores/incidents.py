@@ -2,7 +2,7 @@
 
 from redis import Redis
 
-from control_plane.state import Rollback, Violation
+from control_plane.state import HarmLook, Rollback, Violation
 from control_plane.stores.codec import decode, encode
 from control_plane.stores.connection import unavailable
 from control_plane.stores.environments import PutField
@@ -18,6 +18,12 @@ def put_violation(environment: str, violation: Violation) -> PutField:
 def put_rollback(environment: str, rollback: Rollback) -> PutField:
     """Return the write that records a rollback under its number."""
     return PutField(EnvironmentKeys(environment).rollbacks, str(rollback.id), encode(rollback))
+
+
+def put_harm_look(environment: str, look: HarmLook) -> PutField:
+    """Return the write that records a look for harm; each look of a wave is one field."""
+    key = EnvironmentKeys(environment).harm_looks(look.guard)
+    return PutField(key, f"{look.wave}:{look.number}", encode(look))
 
 
 class IncidentStore:
@@ -53,6 +59,19 @@ class IncidentStore:
         stored = self._redis.hvals(EnvironmentKeys(environment).rollbacks)
         found = (decode(Rollback, each) for each in stored)
         return tuple(sorted(found, key=_rollback_id, reverse=True))
+
+    @unavailable()
+    def record_harm_look(self, environment: str, look: HarmLook) -> None:
+        """Keep a look that changes nothing else; the first one of its number stays."""
+        write = put_harm_look(environment, look)
+        self._redis.hsetnx(write.key, write.field, write.value)
+
+    @unavailable()
+    def harm_looks(self, environment: str, guard: str) -> tuple[HarmLook, ...]:
+        """Return all looks for harm at a guard, in order of wave and number."""
+        stored = self._redis.hvals(EnvironmentKeys(environment).harm_looks(guard))
+        looks = (decode(HarmLook, each) for each in stored)
+        return tuple(sorted(looks, key=lambda look: (look.wave, look.number)))
 
 
 def _violation_id(violation: Violation) -> int:

@@ -23,11 +23,13 @@ class JobKind(StrEnum):
 
     EVALUATE = "evaluate"
     PROMOTE = "promote"
+    LOOK = "look for harm"
+    PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work: the number is of the evaluation or promotion it is about."""
+    """One piece of work: the number is of the evaluation, promotion, wave or plan it is about."""
 
     kind: JobKind
     guard: str

@@ -96,6 +96,10 @@ class EnvironmentKeys:
         """Counter of gate evaluations: their numbers."""
         return f"ge:{{{self.environment}}}:{guard}"
 
+    def harm_looks(self, guard: str) -> str:
+        """HASH wave:number -> a look for harm."""
+        return f"hm:{{{self.environment}}}:{guard}"
+
     def promotion(self, guard: str, number: int) -> str:
         """STRING: one promotion."""
         return f"pr:{{{self.environment}}}:{guard}:{number}"

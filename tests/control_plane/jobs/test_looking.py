@@ -1,0 +1,176 @@
+"""Looks for harm: when they come, what they cost of alpha, and what an alarm does."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.commands.cohorts import CohortChange, set_cohort_mode
+from control_plane.commands.harm import act_on_look
+from control_plane.jobs.looking import due_look, look_for_harm
+from control_plane.state import SYSTEM, Action, MetricLook
+from control_plane.stores.jobs import Job, JobKind
+from reducer.rollout.draw import treated_count
+from reducer.vocabulary import Cohort, Metric, Mode
+from tests.control_plane.hosts import Assigner, Prompt
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+
+OWNERS = 640
+# Of 640 owners 32 are treated: enough to judge at all.
+TREATED = treated_count(500, OWNERS)
+
+
+@given(st.integers(7, 90), st.integers(1, 2000))
+def test_all_looks_of_a_wave_together_spend_no_more_than_alpha(declared, days):
+    looks = {due_look(complete, declared) for complete in range(1, days + 1)}
+    assert None not in looks
+    assert sum(Fraction(1, look.looks) for look in looks if look is not None) <= 1
+
+
+@pytest.mark.parametrize(
+    ("complete", "number", "days", "looks"),
+    [
+        pytest.param(1, 1, 1, 14, id="first day"),
+        pytest.param(7, 7, 7, 14, id="last declared day"),
+        pytest.param(13, 7, 7, 14, id="within the week after"),
+        pytest.param(14, 8, 14, 4, id="a week after"),
+        pytest.param(21, 9, 21, 12, id="two weeks after"),
+    ],
+)
+def test_a_look_comes_after_each_declared_day_and_each_week_after(complete, number, days, looks):
+    assert due_look(complete, 7) == (number, days, looks)
+
+
+def test_there_is_no_look_before_the_first_complete_day():
+    assert due_look(0, 7) is None
+
+
+def looks(life: Life):
+    return life.context.incidents.harm_looks(ENVIRONMENT, GUARD)
+
+
+def test_shadow_has_nobody_to_compare_and_no_look(store):
+    life = Life.begin(store)
+    life.live(2)
+    life.work()
+    assert looks(life) == ()
+
+
+def test_too_few_owners_raise_no_alarm_and_say_why(store):
+    life = Life.begin(store)
+    life.live(1)
+    life.promote(Mode.WARN)
+    for _ in range(2):
+        life.live(2, change=failing(life, Mode.WARN))
+        life.work()
+    (first, second) = looks(life)
+    assert (first.number, first.days, second.number, second.days) == (1, 1, 3, 3)
+    assert [each.metric for each in first.metrics] == [
+        Metric.DISRUPTION,
+        Metric.CANCELLATION,
+        Metric.TOKENS,
+        Metric.TURNS,
+    ]
+    assert not first.raised
+    assert all("No alarm" in each.sentence for each in second.metrics)
+    assert life.rollout.phase is Mode.WARN
+
+
+def failing(life: Life, mode: Mode):
+    """Let every second prompt in this mode fail."""
+
+    def change(prompt: Prompt) -> Prompt:
+        is_hit = prompt.mode is mode and hash(prompt.prompt_id) % 2 == 0
+        return replace(prompt, outcome="failed") if is_hit else prompt
+
+    return change
+
+
+@pytest.fixture
+def enforcing(store):
+    """A life in enforce with enough owners to judge."""
+    life = Life.begin(store, owners=OWNERS)
+    life.live(3, per_owner=1)
+    life.promote(Mode.WARN)
+    life.promote(Mode.ENFORCE)
+    return life
+
+
+def live_badly(life: Life, days: int) -> None:
+    """Let days pass on which half of the enforced owners' prompts fail."""
+    assigner = Assigner(life.context, ENVIRONMENT)
+    enforced = {owner for owner in life.owners if assigner.of(owner)[0].cohort is Cohort.ENFORCED}
+    assert len(enforced) == TREATED
+
+    def harm(prompt: Prompt) -> Prompt | None:
+        owner = prompt.prompt_id.partition("/")[0]
+        number = int(prompt.prompt_id.rpartition("/")[2])
+        if owner in enforced and number % 2:
+            return replace(prompt, outcome="failed")
+        return prompt
+
+    life.live(days, change=harm)
+
+
+def test_an_alarm_lowers_enforce_to_warn_with_its_numbers_in_the_audit(enforcing):
+    generation = enforcing.rollout.generation
+    live_badly(enforcing, 3)
+    enforcing.work()
+
+    rollout = enforcing.rollout
+    assert (rollout.phase, rollout.wave) == (Mode.WARN, 0)
+    assert rollout.generation == generation + 1
+    (look,) = looks(enforcing)
+    assert look.lowered
+    assert [each.metric for each in look.raised] == [Metric.COMPLETION]
+    (entry, *_) = enforcing.context.environments.audit_entries(ENVIRONMENT, count=1)
+    assert (entry["action"], entry["actor"]) == (Action.HARM_ALARM, SYSTEM.id)
+    assert (entry["generation_before"], entry["generation_after"]) == (generation, generation + 1)
+    reason = str(entry["reason"])
+    assert reason.startswith("After 2 complete days of wave 3: Alarm about completion: -")
+    assert "beyond the margin of -1.0 pp" in reason
+
+
+def test_a_policy_may_leave_the_alarm_to_a_person(enforcing):
+    policies = enforcing.context.policies
+    base = replace(policies.base, alarms=replace(policies.base.alarms, lowers_enforce=False))
+    enforcing.context = replace(enforcing.context, policies=replace(policies, base=base))
+    live_badly(enforcing, 3)
+    enforcing.work()
+    assert enforcing.rollout.phase is Mode.ENFORCE
+    (look,) = looks(enforcing)
+    assert [each.metric for each in look.raised] == [Metric.COMPLETION]
+    assert not look.lowered
+
+
+def test_a_look_that_was_made_is_not_made_again(enforcing):
+    enforcing.live(2, per_owner=1)
+    enforcing.work()
+    (look,) = looks(enforcing)
+    wave = enforcing.wave.number
+    assert look_for_harm(enforcing.context, ENVIRONMENT, GUARD, wave) is None
+    enforcing.context.jobs.put(ENVIRONMENT, Job(JobKind.LOOK, GUARD, wave))
+    enforcing.work()
+    assert looks(enforcing) == (look,)
+
+
+def test_a_look_at_a_wave_that_was_lowered_meanwhile_changes_nothing(enforcing):
+    enforcing.live(2, per_owner=1)
+    enforcing.work()
+    (look,) = looks(enforcing)
+    raised = MetricLook(Metric.TURNS, True, 2.0, 1.5, 1.1, "Alarm about turns: 2.00 times.")
+    change = CohortChange(mode=Mode.SHADOW)
+    set_cohort_mode(
+        *(enforcing.context, ENVIRONMENT, GUARD, "enforced"),
+        change=change,
+        actor=OPERATOR,
+        reason=WHY,
+    )
+    before = enforcing.rollout
+    acted = act_on_look(enforcing.context, ENVIRONMENT, replace(look, number=2, metrics=(raised,)))
+    assert not acted.lowered
+    assert enforcing.rollout == before
+    assert looks(enforcing) == (look, acted)
