@@ -17,6 +17,7 @@ from control_plane.commands.changes import (
     put_wave,
     stored_rollout,
 )
+from control_plane.commands.comparisons import check_reason_says_so
 from control_plane.commands.freshness import check_freshness, check_revision
 from control_plane.commands.refusals import error_of, rule_violated
 from control_plane.commands.rosters import frozen_wave
@@ -84,6 +85,7 @@ def request_promotion(
             "one with POST .../gate-evaluations"
         )
     check_evaluation(context, held, rollout, evaluation, request=request)
+    check_reason_says_so(evaluation, reason)
     after = promised(context, rollout, request)
     check_revision(context, rollout, evaluation)
     number = 0 if is_dry_run else context.gates.next_promotion(environment, guard)
