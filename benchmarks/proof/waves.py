@@ -3,7 +3,7 @@
 import datetime as dt
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,14 +64,15 @@ class Known:
     adjustments: Mapping[Metric, Adjustment]
 
 
-def repeat(chunk: Chunk, design: Design) -> Counts:
-    """Run one chunk and count what passed. The chunk and the seed alone decide what is drawn."""
+def repeat(chunk: Chunk, design: Design, harms: Sequence[Harm] = tuple(Harm)) -> Counts:
+    """Run one chunk and count what passed. Chunk, seed and harms alone decide what is drawn."""
     place = list(Sizes).index(chunk.sizes)
     source = np.random.default_rng([design.seed, chunk.owners, place, chunk.number])
     counts: dict[Cell, Passes] = {}
     for repetition in range(design.chunk_size):
         number = chunk.number * design.chunk_size + repetition
-        for harm, known, outcome in draw_waves(source, chunk.owners, chunk.sizes, number=number):
+        waves = draw_waves(source, chunk.owners, chunk.sizes, number=number, harms=harms)
+        for harm, known, outcome in waves:
             for metric, has_cuped in itertools.product(HARM_MARGINS, (False, True)):
                 experiment = experiment_of(metric, known, outcome, has_cuped=has_cuped)
                 trial = Rerandomisation(experiment, known.draws)
@@ -82,7 +83,7 @@ def repeat(chunk: Chunk, design: Design) -> Counts:
 
 
 def draw_waves(
-    source: np.random.Generator, owners: int, sizes: Sizes, *, number: int
+    source: np.random.Generator, owners: int, sizes: Sizes, *, number: int, harms: Sequence[Harm]
 ) -> Iterator[tuple[Harm, Known, Outcome]]:
     """Draw one roster and its waves: the same owners and reference, treated under each harm."""
     treated = max(1, int(owners * TREATED))
@@ -92,7 +93,7 @@ def draw_waves(
     rest = slice(treated, None)
     reference = observe(source, take(roster.wave, rest), take_doses(without, rest))
     known = _known(before, roster.is_treated, number)
-    for harm in Harm:
+    for harm in harms:
         yield harm, known, joined(_treated(source, roster, harm), reference)
 
 
