@@ -66,3 +66,21 @@ BUDGET_NOTE = (
     "up. Do not ask for another tool. Give the best answer that what is above supports, name what "
     "is missing or was not checked, and call nothing done that was not finished."
 )
+
+# pipeline: the stops of protections that have no text of their own
+INVALID_PARAMS_STOP = (
+    "This turn has ended: the same tool was called three times in a row with parameters that it "
+    "does not take. Nothing else is tried until the user writes again."
+)
+IDENTICAL_CALL_STOP = (
+    "This turn has ended: the same tool call was asked for once more after it had been repeated "
+    "up to its limit. None of the calls of that batch was run."
+)
+SIDE_EFFECT_STOP = (
+    "This turn has ended: a call would have done once more what an earlier call has done, and was "
+    "not run. The results of the calls beside it stand above."
+)
+TOTAL_CALLS_STOP = (
+    "This turn has ended: it has used all the tool calls that one prompt may have. Nothing else "
+    "is tried until the user writes again."
+)

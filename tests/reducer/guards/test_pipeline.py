@@ -1,0 +1,449 @@
+"""All guards together: the most specific speaks first, and only the first that stops owns it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reducer.guards import repeated_failure, texts
+from reducer.guards.calls import ToolCall
+from reducer.guards.duplicate_call_id import HistoryCall
+from reducer.guards.identical_call import Budget, SynthesisCause, TurnMode
+from reducer.guards.pipeline import (
+    GUARDS,
+    HistorySeeded,
+    Limits,
+    Pipeline,
+    PipelineStep,
+    dump,
+    reduce,
+    restore,
+)
+from reducer.guards.receipts import SettledBatch
+from reducer.guards.side_effect_ladder import Action, Ladder, Scope
+from reducer.guards.transition import Transition
+from reducer.vocabulary import Decision, LoopType, Mode, Route
+from tests.reducer.guards.pipelines import SENDS, Session, ask, every, fates, only, seen
+
+DUPLICATE, IDENTICAL, SIDE_EFFECT, REPEATED = GUARDS
+
+
+def fail_until_warned(session):
+    """Fail twice with four calls each, so that the next failure of this kind is the last."""
+    first, last = ([ask(f"w{at}", path=str(at)) for at in row] for row in (range(4), range(4, 8)))
+    session.round(*first, outcome="timeout")
+    return session.round(*last, outcome="timeout")
+
+
+def test_calls_without_any_fault_run_and_are_hardly_spoken_of():
+    session = Session()
+    step = session.propose(ask("a", path="1"), ask("b", path="2"))
+    assert fates(step) == ["run", "run"]
+    assert [(each.key, each.call_id, each.tool) for each in step.fates] == [
+        ("a", "a", "read"),
+        ("b", "b", "read"),
+    ]
+    done = session.settle(step.fates)
+    assert (done.stop, done.reminder) == (None, None)
+    assert [(each.guard, each.decision) for each in session.transitions] == [
+        (DUPLICATE, Decision.TRACKED)
+    ]
+
+
+def test_a_replayed_call_is_answered_and_then_stops_the_turn():
+    session = Session()
+    session.round(ask("a", path="1"))
+    answered = session.propose(ask("a", path="1"), ask("b", path="2"))
+    replayed, fresh = answered.fates
+    assert (replayed.fate, replayed.call_id, replayed.text) == (
+        "answer",
+        "a__dup_2",
+        texts.DUPLICATE_CALL_ANSWER,
+    )
+    assert replayed.not_run().is_provider_duplicate
+    assert fresh.fate == "run"
+    session.settle(answered.fates)
+    stopped = session.propose(ask("a", path="1"), ask("c", path="3"))
+    assert fates(stopped) == ["drop", "drop"]
+    assert stopped.stop == (LoopType.GLOBAL_TOOL_CALL_DUPLICATE, texts.DUPLICATE_CALL_STOP)
+
+
+def test_the_third_call_with_invalid_parameters_stops_the_turn():
+    session = Session()
+    for number in range(2):
+        assert session.round(ask(f"i{number}", n=number), outcome="invalid").stop is None
+    step = session.round(ask("i3", n=3), outcome="invalid")
+    assert step.stop == (LoopType.INVALID_TOOL_PARAMS, texts.INVALID_PARAMS_STOP)
+
+
+def test_an_identical_call_ends_in_a_turn_without_tools_and_then_in_a_stop():
+    session = Session()
+    for number in range(4):
+        assert session.turn().turn.mode is TurnMode.NORMAL
+        session.round(ask(f"c{number}", path="same"))
+    turn = session.turn().turn
+    assert (turn.mode, turn.cause) == (TurnMode.SYNTHESIS_ONLY, SynthesisCause.REPETITION)
+    assert turn.note == texts.REPETITION_NOTE
+    step = session.propose(ask("c9", "other"))
+    assert step.stop == (LoopType.IDENTICAL_TOOL_CALL, texts.IDENTICAL_CALL_STOP)
+    assert fates(step) == ["drop"]
+
+
+def test_evidence_restarts_an_identical_call():
+    session = Session()
+    for number in range(8):
+        session.turn()
+        step = session.propose(ask(f"c{number}", path="same"))
+        session.settle(step.fates, evidence={step.fates[0].key: f"page {number}"})
+    assert session.turn().turn.mode is TurnMode.NORMAL
+
+
+def test_a_used_up_budget_ends_the_turn_without_a_loop():
+    session = Session()
+    assert session.turn(budget=Budget.RESERVE).turn.cause is SynthesisCause.BUDGET
+    assert session.turn(budget=Budget.EXHAUSTED).stop == (None, None)
+
+
+def test_a_repeated_side_effect_waits_for_a_person_who_may_allow_it_once():
+    session = Session()
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    step = session.propose(ask("s2", "send", declaration=SENDS, to="ann"), ask("r", path="1"))
+    asked, read = step.fates
+    assert (asked.fate, read.fate) == ("ask", "run")
+    assert asked.question.repeat.first.call_id == "s1"
+    (allowed,) = session.answer("s2", is_approved=True).fates
+    assert (allowed.fate, allowed.key, allowed.call_id, allowed.tool) == (
+        "run",
+        "s2",
+        "s2",
+        "send",
+    )
+    assert session.settle((allowed, read)).stop is None
+    assert fates(session.propose(ask("s3", "send", declaration=SENDS, to="ann"))) == ["ask"]
+
+
+def test_a_refusal_answers_the_call_and_its_twins_and_is_remembered():
+    session = Session()
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    twins = [ask(f"t{at}", "send", declaration=SENDS, to="ann") for at in range(2)]
+    step = session.propose(*twins)
+    assert fates(step) == ["ask", "ask"]
+    refused = session.answer("t0", is_approved=False)
+    assert [(each.key, each.fate, each.text) for each in refused.fates] == [
+        ("t0", "answer", texts.SIDE_EFFECT_REFUSED),
+        ("t1", "answer", texts.SIDE_EFFECT_REFUSED),
+    ]
+    assert session.settle(refused.fates).stop is None
+    again = session.propose(ask("s9", "send", declaration=SENDS, to="ann"))
+    assert [(each.fate, each.text) for each in again.fates] == [
+        ("answer", texts.SIDE_EFFECT_REFUSED)
+    ]
+
+
+@pytest.mark.parametrize("key", ["nobody", "s1"])
+def test_an_answer_to_no_open_question_changes_nothing(key):
+    session = Session()
+    assert session.answer(key, is_approved=True) == PipelineStep(session.state)
+    session.propose(ask("s1", "send", declaration=SENDS, to="ann"))
+    assert session.answer(key, is_approved=True) == PipelineStep(session.state)
+
+
+def test_a_blocked_side_effect_ends_the_turn_once_its_siblings_have_settled():
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    step = session.propose(ask("s2", "send", declaration=SENDS, to="ann"), ask("r", path="1"))
+    assert fates(step) == ["answer", "run"]
+    assert step.fates[0].error.first_call_id == "s1"
+    assert step.stop is None
+    done = session.settle(step.fates)
+    assert done.stop == (LoopType.SIDE_EFFECT_DUPLICATE, texts.SIDE_EFFECT_STOP)
+
+
+def test_a_nudge_does_not_end_the_turn():
+    session = Session(limits=Limits(ladder=Ladder(Action.REFLECT)))
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    step = session.propose(ask("s2", "send", declaration=SENDS, to="ann"))
+    assert (fates(step), step.fates[0].text) == (["answer"], texts.SIDE_EFFECT_NUDGE)
+    assert step.fates[0].incident.action is Action.REFLECT
+    assert session.settle(step.fates).stop is None
+
+
+def test_a_tool_that_keeps_failing_gets_one_reminder_and_then_a_stop():
+    session = Session()
+    step = fail_until_warned(session)
+    assert (step.reminder, step.stop) == (texts.REPEATED_FAILURE_REMINDER, None)
+    step = session.round(ask("x", path="x"), outcome="timeout")
+    assert step.reminder is None
+    assert step.stop == (
+        LoopType.REPEATED_TOOL_EXECUTION_FAILURE,
+        texts.REPEATED_FAILURE_STOP,
+    )
+
+
+def test_the_total_cap_is_the_last_to_speak():
+    session = Session(limits=Limits(total_calls=3))
+    session.round(*(ask(f"c{at}", path=str(at)) for at in range(3)))
+    step = session.propose(ask("d", path="d"))
+    assert step.stop == (LoopType.TOTAL_TOOL_CALLS, texts.TOTAL_CALLS_STOP)
+
+
+@pytest.mark.parametrize(
+    ("call", "loop"),
+    [
+        pytest.param(
+            ask("c0", path="same"), LoopType.GLOBAL_TOOL_CALL_DUPLICATE, id="call-id replay first"
+        ),
+        pytest.param(ask("new", path="same"), LoopType.IDENTICAL_TOOL_CALL, id="then identical"),
+        pytest.param(ask("new", path="other"), LoopType.TOTAL_TOOL_CALLS, id="the cap at last"),
+    ],
+)
+def test_of_several_guards_that_would_drop_a_batch_the_most_specific_owns_it(call, loop):
+    session = Session(limits=Limits(total_calls=2, identical_threshold=3))
+    session.round(ask("c0", path="same"))
+    session.round(ask("c0", path="same"))
+    session.round(ask("c1", path="1"))
+    before = len(session.transitions)
+    step = session.propose(call, ask("fine", path="2"))
+    assert step.stop.loop is loop
+    stops = [each.guard for each in session.transitions[before:]]
+    owner = {
+        LoopType.GLOBAL_TOOL_CALL_DUPLICATE: [DUPLICATE],
+        LoopType.IDENTICAL_TOOL_CALL: [IDENTICAL],
+        LoopType.TOTAL_TOOL_CALLS: [],
+    }
+    assert stops == owner[loop]
+
+
+def test_of_two_that_stop_at_the_end_of_a_batch_the_more_specific_owns_it():
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    wrong = [ask(f"i{at}", n=at) for at in range(3)]
+    step = session.propose(ask("s2", "send", declaration=SENDS, to="ann"), *wrong)
+    assert fates(step) == ["answer", "run", "run", "run"]
+    done = session.settle(step.fates, "invalid")
+    # The blocked call stands first in the batch and ends the row of none.
+    assert done.stop.loop is LoopType.INVALID_TOOL_PARAMS
+
+
+def test_a_reminder_is_not_given_in_a_batch_that_another_guard_ends():
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    before = session.state.repeated
+    step = session.propose(ask("s2", "send", declaration=SENDS, to="ann"))
+    assert session.settle(step.fates).reminder is None
+    assert session.state.repeated == before
+
+
+def test_a_batch_that_a_broader_guard_drops_never_was_for_the_narrower_ones():
+    session = Session(limits=Limits(total_calls=1))
+    session.round(ask("a", path="1"))
+    before = session.state
+    step = session.propose(
+        ask("b", path="2"), ask("s", "send", declaration=SENDS, to="ann"), ask("a", path="1")
+    )
+    assert step.stop.loop is LoopType.TOTAL_TOOL_CALLS
+    assert step.transitions == ()
+    assert session.state.duplicate == before.duplicate
+    assert session.state.identical == before.identical
+    assert session.state.side_effect == before.side_effect
+
+
+def test_after_a_stop_nothing_runs_until_a_new_prompt_begins():
+    session = Session(limits=Limits(total_calls=1))
+    session.propose(ask("a", path="1"), ask("b", path="2"))
+    reported = list(session.transitions)
+    assert session.turn().stop.loop is LoopType.TOTAL_TOOL_CALLS
+    again = session.propose(ask("c", path="3"))
+    assert (fates(again), again.stop.loop) == (["drop"], LoopType.TOTAL_TOOL_CALLS)
+    assert session.transitions == reported
+    session.prompt()
+    assert session.turn().stop is None
+    assert fates(session.propose(ask("d", path="4"))) == ["run"]
+
+
+def test_a_new_prompt_keeps_call_ids_and_forgets_counts():
+    session = Session()
+    session.round(ask("a", path="1"))
+    fail_until_warned(session)
+    session.prompt()
+    assert session.round(ask("x", path="x"), outcome="timeout").stop is None
+    assert fates(session.propose(ask("a", path="1"))) == ["answer"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "fate"),
+    [
+        pytest.param(Scope.REQUEST, "run", id="another request is never compared"),
+        pytest.param(Scope.THREAD, "ask", id="a thread spans requests"),
+    ],
+)
+def test_what_a_prompt_did_stays_known_within_its_scope(scope, fate):
+    session = Session(limits=Limits(ladder=Ladder(scope=scope)))
+    send = {"declaration": SENDS, "to": "ann"}
+    step = session.propose(ask("s1", "send", **send), request="r1", thread="t")
+    session.settle(step.fates)
+    session.prompt()
+    step = session.propose(ask("s2", "send", **send), request="r2", thread="t")
+    assert fates(step) == [fate]
+
+
+def test_thread_scope_without_a_thread_says_so_to_the_operator():
+    session = Session(limits=Limits(ladder=Ladder(scope=Scope.THREAD)))
+    step = session.propose(ask("s1", "send", declaration=SENDS, to="ann"))
+    assert step.diagnostics == (texts.SIDE_EFFECT_NO_THREAD,)
+
+
+def test_a_transcript_seeds_the_ids_that_were_answered():
+    session = Session()
+    call = ToolCall.of("old", "read", {"path": "1"})
+    session.take(HistorySeeded((HistoryCall(call), HistoryCall(call, is_answered=False))))
+    assert session.transitions == []
+    assert fates(session.propose(ask("old", path="1"), ask("new", path="2"))) == ["answer", "run"]
+
+
+@pytest.mark.parametrize("route", [each for each in Route if each != "interactive_foreground"])
+def test_off_the_foreground_every_guard_is_off(route):
+    session = Session(route=route)
+    for _ in range(6):
+        step = session.propose(ask("a", path="1"), ask("s", "send", declaration=SENDS, to="ann"))
+        assert fates(step) == ["run", "run"]
+        assert session.settle(step.fates, "timeout").stop is None
+    assert session.transitions == []
+    session.prompt(route=route)
+    assert session.state.side_effect.mode is Mode.OFF
+
+
+def test_a_guard_that_is_not_named_is_off():
+    session = Session(only(REPEATED))
+    session.round(ask("a", path="1"))
+    session.round(ask("a", path="1"))
+    assert fates(session.propose(ask("a", path="1"))) == ["run"]
+    assert session.transitions == []
+
+
+def test_a_guard_nobody_knows_is_refused():
+    with pytest.raises(ValueError, match="modes name 'read_loop', no guard of the pipeline"):
+        Pipeline.start({"read_loop": Mode.WARN})
+
+
+def test_something_that_is_no_event_is_refused():
+    with pytest.raises(ValueError, match=r"event is a str; pass one of pipeline_events\.Event"):
+        reduce(Pipeline.start({}), "stop")  # type: ignore[arg-type]  # the point of the test
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.SHADOW])
+def test_calls_whose_ids_nobody_keeps_apart_have_keys_of_their_own(mode):
+    session = Session(every(mode))
+    keys = [
+        each.key
+        for _ in range(2)
+        for each in session.propose(ask("read_0", n=1), ask(None, n=2), ask("read_0", n=3)).fates
+    ]
+    assert keys == ["read_0#1", "call#2", "read_0#3", "read_0#4", "call#5", "read_0#6"]
+
+
+BATCHES = st.lists(
+    st.tuples(
+        st.lists(
+            st.builds(
+                lambda call_id, tool, at: ask(
+                    call_id,
+                    tool,
+                    declaration=SENDS if tool == "send" else ask("x").declaration,
+                    n=at,
+                ),
+                st.sampled_from(["a", "b", "c", None]),
+                st.sampled_from(["read", "send"]),
+                st.integers(0, 2),
+            ),
+            max_size=3,
+        ),
+        st.sampled_from(["success", "timeout", "invalid"]),
+    ),
+    max_size=6,
+)
+
+
+@given(BATCHES)
+def test_shadow_decides_no_call_otherwise_than_off(batches):
+    shadow, off = Session(every(Mode.SHADOW)), Session(every(Mode.OFF))
+    for calls, outcome in batches:
+        assert shadow.turn().turn == off.turn().turn
+        mine, other = shadow.propose(*calls), off.propose(*calls)
+        assert [each._replace(key="") for each in mine.fates] == [
+            each._replace(key="") for each in other.fates
+        ]
+        assert mine.stop == other.stop
+        if mine.stop is not None:
+            break
+        settled, without = shadow.settle(mine.fates, outcome), off.settle(other.fates, outcome)
+        assert (settled.stop, settled.reminder) == (without.stop, without.reminder)
+    assert off.transitions == []
+    assert {each.decision for each in shadow.transitions} <= {
+        Decision.TRACKED,
+        Decision.RESET,
+        Decision.WOULD_WARN,
+        Decision.WOULD_STOP,
+        Decision.WOULD_SUSPEND,
+    }
+
+
+@given(BATCHES, st.sampled_from(list(Mode)))
+def test_a_session_that_is_stored_and_read_between_any_two_events_goes_on_alike(batches, mode):
+    stored, kept = Session(every(mode)), Session(every(mode))
+
+    def both(name, *arguments):
+        stored.state = restore(json.loads(json.dumps(dump(stored.state))))
+        assert stored.state == kept.state
+        first, second = getattr(stored, name)(*arguments), getattr(kept, name)(*arguments)
+        assert first == second
+        return first
+
+    for calls, outcome in batches:
+        both("turn")
+        step = both("propose", *calls)
+        if step.stop is not None:
+            both("prompt", every(mode))
+            continue
+        for each in step.fates:
+            if each.fate == "ask":
+                both("answer_no", each.key)
+        both("settle", step.fates, outcome)
+
+
+@given(BATCHES)
+def test_the_repeated_failure_guard_says_in_the_pipeline_what_it_says_alone(batches):
+    session = Session(only(REPEATED, Mode.WARN))
+    alone = repeated_failure.RepeatedFailure.start(Mode.WARN)
+    told: list[Transition] = []
+    for calls, outcome in batches:
+        step = session.propose(*calls)
+        observations = tuple(seen(each, outcome) for each in step.fates)
+        batch = SettledBatch(observations, is_complete=True, is_input_reliable=True)
+        if session.settle(step.fates, outcome).stop is not None:
+            break
+        alone, transitions, _ = repeated_failure.reduce(alone, batch)
+        told += transitions
+    assert [each for each in session.transitions if each.guard == REPEATED] == told
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        pytest.param({"running": ["a"]}, "running must be a list of a key", id="running"),
+        pytest.param({"is_blocked": 0}, "is_blocked must be true or false", id="blocked"),
+        pytest.param({"stopped_by": "boredom"}, "stopped_by must be", id="stopped by nothing"),
+        pytest.param({"last_key": -1}, "last_key must be a whole number", id="last key"),
+        pytest.param({"repeated": None}, "repeated must be an object", id="a missing guard"),
+        pytest.param({"guard": "x"}, "guard is 'x'", id="another's"),
+    ],
+)
+def test_a_damaged_snapshot_is_refused_with_its_field(changed, message):
+    with pytest.raises(ValueError, match=message):
+        restore({**dump(Pipeline.start(every(Mode.ENFORCE))), **changed})
+
+
+def test_a_snapshot_of_the_future_begins_anew_in_shadow():
+    found = restore({**dump(Pipeline.start(every(Mode.ENFORCE))), "schema": 2})
+    assert found == Pipeline.start(every(Mode.SHADOW))
