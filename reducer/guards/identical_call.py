@@ -3,7 +3,9 @@
 The rules and their sources are guards.md 4; the modes are guards.md 1a.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from reducer.guards.calls import ToolCall
@@ -134,47 +136,62 @@ def _proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCal
     if not calls:
         after = replace(state, turn=None, pending=None, is_finished=True)
         return IdenticalCallStep(after, action=RunAction.COMPLETE)
-    turn = Turn() if state.turn is None else state.turn
-    state = replace(state, turn=None, pending=None, is_finished=False)
-    if turn.mode is TurnMode.SYNTHESIS_ONLY:
+    turn = state.turn
+    if turn is not None and turn.mode is TurnMode.SYNTHESIS_ONLY:
+        closed = replace(state, turn=None, pending=None)
         if turn.cause is SynthesisCause.BUDGET:
-            return _failed(state, Failure.BUDGET_EXCEEDED)
-        return _looped(state, state.tallies.leading)
-    if state.acts_as is Mode.OFF:
+            return _failed(closed, Failure.BUDGET_EXCEEDED)
+        return _looped(closed, state.tallies.leading)
+    if state.mode is Mode.OFF:
         pending = tuple(PendingCall(call.call_id, None) for call in calls)
-        return IdenticalCallStep(replace(state, pending=pending), action=RunAction.DISPATCH)
+        after = replace(state, turn=None, pending=pending, is_finished=False)
+        return IdenticalCallStep(after, action=RunAction.DISPATCH)
     return _counted(state, calls)
 
 
 def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
     asked = [call.fingerprint for call in calls if call.fingerprint is not None]
     tallies = state.tallies.counted(asked, streak_from=min(_STREAK_FROM, state.threshold - 1))
-    before = state
-    state = replace(
-        state,
-        tallies=tallies,
-        pending=tuple(PendingCall(call.call_id, call.fingerprint) for call in calls),
-    )
     batch = [tallies.by_call[call] for call in asked]
     over = next((tally for tally in batch if tally.times >= state.threshold), None)
     if over is not None and state.acts_as is Mode.ENFORCE:
-        return _looped(replace(state, pending=None), over)
+        return _looped(replace(state, tallies=tallies, turn=None, pending=None), over)
+    most = max(batch, key=_times, default=_NO_CALL)
     transitions: tuple[Transition, ...] = ()
-    most = max(batch, key=lambda tally: tally.times, default=_NO_CALL)
-    if before.phase is GuardPhase.LATCHED:
-        pass
-    elif over is not None:
-        transitions = (_transition(state, Decision.WOULD_STOP, GuardPhase.LATCHED, over),)
-    elif most.times >= _STREAK_FROM:
-        is_warned = before.phase is GuardPhase.WARNED
-        phase = GuardPhase.WARNED if is_warned else GuardPhase.TRACKING
-        transitions = (_transition(state, Decision.TRACKED, phase, most),)
-    phase = transitions[0].phase_to if transitions else state.phase
-    return IdenticalCallStep(replace(state, phase=phase), transitions, RunAction.DISPATCH)
+    phase = state.phase
+    if phase is not GuardPhase.LATCHED:
+        if over is not None:
+            phase = GuardPhase.LATCHED
+            transitions = (_transition(state, Decision.WOULD_STOP, phase, over),)
+        elif most.times >= _STREAK_FROM:
+            phase = phase if phase is GuardPhase.WARNED else GuardPhase.TRACKING
+            transitions = (_transition(state, Decision.TRACKED, phase, most),)
+    after = replace(
+        state,
+        tallies=tallies,
+        turn=None,
+        pending=tuple(PendingCall(call.call_id, call.fingerprint) for call in calls),
+        is_finished=False,
+        phase=phase,
+    )
+    return IdenticalCallStep(after, transitions, RunAction.DISPATCH)
 
 
 def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
-    found = []
+    found = list(_evidence(state, event)) if event.evidence else []
+    if not found:
+        return IdenticalCallStep(replace(state, pending=None))
+    tallies, restarted = state.tallies.settled(found, max_resets=state.max_evidence_resets)
+    after = replace(state, tallies=tallies, pending=None)
+    if not restarted or state.phase is GuardPhase.LATCHED:
+        return IdenticalCallStep(after)
+    phase = _phase_after_restart(after)
+    transition = _transition(after, Decision.RESET, phase, restarted[0])
+    return IdenticalCallStep(replace(after, phase=phase), (transition,))
+
+
+def _evidence(state: IdenticalCall, event: BatchSettled) -> Iterator[tuple[str, str]]:
+    """Yield the fingerprint of each counted call that brought evidence, and its key's digest."""
     for call_id, fingerprint in state.pending or ():
         key = None if call_id is None else event.evidence.get(call_id)
         if key is not None and not isinstance(key, str):
@@ -182,14 +199,7 @@ def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
                 f"evidence holds a {type(key).__name__}; pass a digest of the result as text"
             )
         if key and fingerprint is not None:
-            found.append((fingerprint, evidence_digest(key)))
-    tallies, restarted = state.tallies.settled(found, max_resets=state.max_evidence_resets)
-    state = replace(state, tallies=tallies, pending=None)
-    if not restarted or state.phase is GuardPhase.LATCHED:
-        return IdenticalCallStep(state)
-    phase = _phase_after_restart(state)
-    transition = _transition(state, Decision.RESET, phase, restarted[0])
-    return IdenticalCallStep(replace(state, phase=phase), (transition,))
+            yield fingerprint, evidence_digest(key)
 
 
 def _phase_after_restart(state: IdenticalCall) -> GuardPhase:
@@ -231,6 +241,7 @@ def _transition(
 
 _STREAK_FROM = 2
 _NO_CALL = Tally()
+_times = attrgetter("times")
 _TURNS = {
     Mode.SHADOW: Turn(),
     Mode.WARN: Turn(TurnMode.NORMAL, SynthesisCause.REPETITION),
