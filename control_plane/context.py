@@ -16,6 +16,7 @@ from control_plane.stores.idempotency import IdempotencyStore
 from control_plane.stores.incidents import IncidentStore
 from control_plane.stores.jobs import JobStore
 from control_plane.stores.owners import OwnerStore
+from control_plane.stores.plans import PlanStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Context:
     credentials: CredentialStore
     jobs: JobStore
     idempotency: IdempotencyStore
+    plans: PlanStore
     clock: Clock
     policies: Policies
     randomness: Callable[[int], bytes] = secrets.token_bytes
@@ -52,6 +54,7 @@ def over(
         credentials=CredentialStore(redis),
         jobs=JobStore(redis),
         idempotency=IdempotencyStore(redis),
+        plans=PlanStore(redis),
         clock=clock,
         policies=policies,
         randomness=randomness,

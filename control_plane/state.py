@@ -285,3 +285,33 @@ class HarmLook:
     def raised(self) -> tuple[MetricLook, ...]:
         """The metrics whose alarm is raised."""
         return tuple(each for each in self.metrics if each.is_raised)
+
+
+class PlanStatus(StrEnum):
+    """Where a plan stands; done and failed are for ever."""
+
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a wave of each of these shares and lengths could prove, asked for before it starts.
+
+    `placebo_waves` are simulated for each, on the environment's own evidence; `result` is JSON
+    text. A plan decides nothing.
+    """
+
+    id: int
+    guard: str
+    gate: Gate
+    shares_bps: tuple[int, ...]
+    days: tuple[int, ...]
+    placebo_waves: int
+    requested_at: datetime
+    actor: Actor
+    status: PlanStatus = PlanStatus.PENDING
+    planned_at: datetime | None = None
+    sentence: str | None = None
+    result: str | None = None

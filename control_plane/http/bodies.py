@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from control_plane.commands.plans import MOST_PLACEBO_WAVES, PLACEBO_WAVES
 from control_plane.http.fields import (
     LARGEST,
     MAX_OWNERS_AT_ONCE,
@@ -101,6 +102,20 @@ class NewPromotion(Body):
     to: Mode
     share_bps: ShareBps | None = None
     reason: Why
+
+
+class NewPlan(Body):
+    """Asks what the next wave could prove: for each share and length, by default the policy's."""
+
+    shares_bps: Annotated[tuple[ShareBps, ...], Field(max_length=4)] = ()
+    days: Annotated[
+        tuple[Annotated[int, Field(strict=True, ge=1, le=90), Whole], ...], Field(max_length=4)
+    ] = ()
+    placebo_waves: Annotated[
+        int,
+        Field(strict=True, ge=100, le=MOST_PLACEBO_WAVES, description="Simulated for each."),
+        Whole,
+    ] = PLACEBO_WAVES
 
 
 class NewRollback(Body):

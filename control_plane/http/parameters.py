@@ -52,7 +52,7 @@ class CohortPath(RolloutPath):
 
 
 class NumberedPath(RolloutPath):
-    """The place of a wave, gate evaluation or promotion."""
+    """The place of a wave, gate evaluation, promotion or plan."""
 
     id: Number
 

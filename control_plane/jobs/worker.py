@@ -16,6 +16,7 @@ from control_plane.jobs.evaluating import (
 )
 from control_plane.jobs.looking import look_for_harm, request_due_looks
 from control_plane.jobs.pending import queue_pending
+from control_plane.jobs.planning import fail_plan, make_plan
 from control_plane.jobs.sealing import latest_due_day, seal_due_days
 from control_plane.stores.jobs import LEASE_MS, Job, JobKind
 
@@ -134,6 +135,8 @@ class Worker:
                     evaluate_gate(self._context, environment, job.guard, job.number, fence=fence)
                 case JobKind.PROMOTE:
                     carry_out(self._context, environment, job.guard, job.number)
+                case JobKind.PLAN:
+                    make_plan(self._context, environment, job.guard, job.number)
                 case JobKind.LOOK:
                     look_for_harm(self._context, environment, job.guard, job.number)
         except StoreUnavailable:
@@ -154,6 +157,8 @@ class Worker:
                 )
             case JobKind.PROMOTE:
                 refuse_promotion(self._context, environment, job.guard, job.number, why=why)
+            case JobKind.PLAN:
+                fail_plan(self._context, environment, job.guard, job.number, why=why)
             case JobKind.LOOK:
                 # Nobody waits for a look: the next one has all days of this one.
                 _log.error("%s: no look for harm at %s: %s", environment, job.guard, why)

@@ -10,6 +10,8 @@ from control_plane.state import (
     Environment,
     Evaluation,
     EvaluationStatus,
+    Plan,
+    PlanStatus,
     Promotion,
     PromotionStatus,
 )
@@ -139,5 +141,18 @@ def of_promotion(promotion: Promotion) -> tuple[ConditionView, ...]:
             str(promotion.status),
             message,
             promotion.decided_at or promotion.requested_at,
+        ),
+    )
+
+
+def of_plan(plan: Plan) -> tuple[ConditionView, ...]:
+    """Say whether the plan was made."""
+    return (
+        ConditionView(
+            "done",
+            plan.status is PlanStatus.DONE,
+            str(plan.status),
+            plan.sentence or "The worker has not made it yet.",
+            plan.planned_at or plan.requested_at,
         ),
     )

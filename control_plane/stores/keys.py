@@ -108,6 +108,14 @@ class EnvironmentKeys:
         """Counter of promotions: their numbers."""
         return f"pr:{{{self.environment}}}:{guard}"
 
+    def plan(self, guard: str, number: int) -> str:
+        """STRING: one plan of a wave to come."""
+        return f"pl:{{{self.environment}}}:{guard}:{number}"
+
+    def plan_count(self, guard: str) -> str:
+        """Counter of plans: their numbers."""
+        return f"pl:{{{self.environment}}}:{guard}"
+
     def idempotency(self, digest: str) -> str:
         """HASH: the stored answer of one Idempotency-Key."""
         return f"idem:{{{self.environment}}}:{digest}"

@@ -1,0 +1,104 @@
+"""`guardwave plan`: asks a server what the next wave could prove, and waits for the answer."""
+
+import json
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+from rich.table import Column, Table
+
+from control_plane.cli.asking import JsonMember, JsonObject, Server, asks_server, server_at, tell
+
+_POLL_S = 0.5
+_TIMED_OUT = 8
+_PIPE_WIDTH = 160
+
+
+@click.command()
+@click.argument("environment")
+@click.argument("guard")
+@asks_server
+@click.option(
+    "--share-bps",
+    "shares_bps",
+    multiple=True,
+    type=click.IntRange(1, 9999),
+    help="Basis points to treat; the policy's when left out. May be repeated.",
+)
+@click.option(
+    "--days",
+    multiple=True,
+    type=click.IntRange(1, 90),
+    help="Complete days of the wave; the policy's when left out. May be repeated.",
+)
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+def plan(  # noqa: PLR0913  # click passes every option by name
+    environment: str,
+    guard: str,
+    *,
+    url: str,
+    shares_bps: Sequence[int],
+    days: Sequence[int],
+    timeout: float,
+    output: str,
+) -> None:
+    """Say what a wave of GUARD in ENVIRONMENT could prove before it starts.
+
+    Ends with 0 when the plan is made, 1 when it cannot be, and 8 when it takes too long.
+    """
+    server = server_at(url)
+    address = f"/api/v1/environments/{environment}/guards/{guard}/plans"
+    body: JsonObject = {"shares_bps": list(shares_bps), "days": list(days)}
+    asked = server.post(address, body, key=str(uuid.uuid4()))
+    made = _waited_for(server, f"{address}/{asked['id']}", timeout)
+    if made["status"] != "done":
+        raise click.ClickException(f"plan {made['id']} is {made['status']}: {made['sentence']}")
+    if output == "json":
+        click.echo(json.dumps(made))
+    else:
+        _print(made)
+
+
+def _waited_for(server: Server, address: str, timeout: float) -> JsonObject:
+    tell(f"waiting for {server.url}{address}")
+    end = time.monotonic() + timeout
+    while True:
+        found = server.get(address)
+        if found["status"] != "pending":
+            return found
+        if time.monotonic() > end:
+            tell(f"guardwave: the plan is still pending after {timeout:g} s; it goes on there")
+            raise SystemExit(_TIMED_OUT)
+        time.sleep(_POLL_S)
+
+
+def _print(made: JsonObject) -> None:
+    numbers = ("share", "days", "owners", "treated", "power", "owners needed")
+    columns = [Column(name, justify="right") for name in numbers]
+    table = Table("metric", *columns, box=None)
+    for wave in _objects(made["result"], "waves"):
+        share = f"{float(str(wave['share_bps'])) / 100:g} %"
+        for metric in _objects(wave, "metrics"):
+            table.add_row(
+                str(metric["metric"]),
+                share,
+                *(str(wave[name]) for name in ("days", "owners", "treated")),
+                _percent(metric["power"]),
+                "no roster" if metric["owners_needed"] is None else str(metric["owners_needed"]),
+            )
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+    click.echo(str(made["sentence"]))
+
+
+def _objects(parent: JsonMember, name: str) -> list[JsonObject]:
+    """Return the JSON objects of a list that the server is known to send."""
+    found = parent[name] if isinstance(parent, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _percent(value: JsonMember) -> str:
+    return f"{100 * value:.0f} %" if isinstance(value, float | int) else "unknown"

@@ -1,0 +1,101 @@
+"""Plans over HTTP, and `guardwave plan` against a running server."""
+
+import json
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from control_plane.cli import main
+from control_plane.jobs.worker import Worker
+from reducer.vocabulary import Role
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, REASON, assert_problem
+
+
+@pytest.fixture
+def working(context):
+    """A worker that works until the test is over."""
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(context, holder="worker of the test").run, args=[stop])
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+def test_a_plan_is_asked_for_and_read_where_location_says(operator, viewer, rollout):
+    asked = operator.post(f"{rollout}/plans", {})
+    assert asked.status_code == 202
+    found = viewer.get(asked.headers["Location"]).get_json()
+    assert (found["status"], found["gate"], found["result"]) == ("pending", "warn", None)
+    assert found["conditions"][0]["message"] == "The worker has not made it yet."
+    assert viewer.get(f"{rollout}/plans").get_json()["items"][0]["id"] == found["id"]
+
+
+def test_a_key_makes_a_plan_once(operator, rollout):
+    first = operator.post(f"{rollout}/plans", {}, Idempotency_Key="k")
+    again = operator.post(f"{rollout}/plans", {}, Idempotency_Key="k")
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.get_json() == first.get_json()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        pytest.param({"shares_bps": [0]}, 400, "invalid-field", id="a share of nothing"),
+        pytest.param({"days": [91]}, 400, "invalid-field", id="more than ninety days"),
+        pytest.param({"placebo_waves": 99}, 400, "invalid-field", id="too few placebo waves"),
+        pytest.param({"shares_bps": [500] * 5}, 400, "invalid-field", id="too many shares"),
+        pytest.param({"reason": REASON}, 400, "invalid-field", id="an unknown member"),
+        pytest.param({"shares_bps": [10_000]}, 422, "rule-violated", id="everybody"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(operator, rollout, body, status, code):
+    assert_problem(operator.post(f"{rollout}/plans", body), status, code)
+
+
+def test_a_viewer_asks_for_no_plan(viewer, rollout):
+    assert_problem(viewer.post(f"{rollout}/plans", {}), 403, "forbidden")
+
+
+def test_there_is_no_plan_that_nobody_asked_for(viewer, rollout):
+    assert_problem(viewer.get(f"{rollout}/plans/1"), 404, "not-found")
+
+
+def test_a_plan_honours_if_match(operator, rollout):
+    stale = operator.post(f"{rollout}/plans", {}, If_Match='"stale"')
+    assert_problem(stale, 412, "precondition-failed")
+
+
+@pytest.fixture
+def run(address, operator, rollout, monkeypatch):
+    monkeypatch.setenv("GUARDWAVE_URL", address)
+    monkeypatch.setenv("GUARDWAVE_TOKEN", str(operator.token))
+    return lambda *words: CliRunner().invoke(main, ["plan", ENVIRONMENT, GUARD, *words])
+
+
+def test_the_command_says_why_there_is_no_ground_to_plan_on(run, working):
+    found = run("--days", "7", "--share-bps", "500")
+    assert found.exit_code == 1
+    assert "plan 1 is failed: a plan for 7 days rests on as many complete days" in found.stderr
+
+
+def test_the_command_waits_no_longer_than_it_was_told(run):
+    found = run("--timeout", "0")
+    assert found.exit_code == 8
+    assert "still pending" in found.stderr
+
+
+def test_a_token_of_another_environment_asks_for_no_plan(run, as_role, monkeypatch):
+    monkeypatch.setenv("GUARDWAVE_TOKEN", str(as_role(Role.OPERATOR, "public-cloud").token))
+    found = run()
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "403 Forbidden" in found.stderr
+
+
+def test_the_answer_is_json_where_asked_for(run, context, working, monkeypatch):
+    planned = run("-o", "json", "--days", "7")
+    assert planned.exit_code == 1
+    (kept,) = context.plans.newest(ENVIRONMENT, GUARD, at_most=5)
+    assert kept.sentence is not None
+    assert json.dumps(kept.sentence)[1:-1] in planned.stderr
