@@ -28,6 +28,11 @@ class Experiment(Protocol):
         """The least and the largest margin that can be injected."""
         ...
 
+    @property
+    def worst(self) -> float | None:
+        """The most harm there can be, or None where there is no end to it."""
+        ...
+
     def statistics(self, margin: float, sets: Sets) -> Floats:
         """Return set - rest, studentised, for the observed set and each random one."""
         ...
@@ -53,6 +58,11 @@ class ThinnedRate:
         trials = self.outcomes.trials[is_reference]
         rate = float(self.outcomes.harm[is_reference].sum() / trials.sum())
         return -rate, 1.0 - rate
+
+    @property
+    def worst(self) -> float | None:
+        """Every trial harmful."""
+        return self.limits[1]
 
     def statistics(self, margin: float, sets: Sets) -> Floats:
         """Return the statistics with the margin injected."""
@@ -80,6 +90,11 @@ class ScaledAmount:
     def limits(self) -> tuple[float, float]:
         """Any ratio that can be told from others."""
         return -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO
+
+    @property
+    def worst(self) -> float | None:
+        """No end: an amount per prompt may be any."""
+        return None
 
     def statistics(self, margin: float, sets: Sets) -> Floats:
         """Return the statistics with the margin injected."""

@@ -71,6 +71,11 @@ class LatencyTest:
         buckets = len(self.by_bucket[0])
         return -float(buckets), float(buckets)
 
+    @property
+    def worst(self) -> float | None:
+        """No end: a duration may be any."""
+        return None
+
     def statistics(self, margin: float, sets: Sets) -> Floats:
         """Return the statistics with the reference shifted by `margin` buckets."""
         cut = self.cut(round(margin))
@@ -135,6 +140,14 @@ class LatencyTest:
         if not self.bounds:
             return self.histograms.upper_edge(bucket)
         return self.bounds[bucket] if 0 <= bucket < len(self.bounds) else math.inf
+
+    def growth_at(self, bucket: int) -> float | None:
+        """Return a bucket's upper edge by its lower one; None where the lower one is 0 or less."""
+        if not self.bounds:
+            return self.histograms.growth
+        if not 1 <= bucket < len(self.bounds) or self.bounds[bucket - 1] <= 0.0:
+            return None
+        return self.bounds[bucket] / self.bounds[bucket - 1]
 
     def _ratio(self, treated: int, reference: int) -> float:
         if not self.bounds:

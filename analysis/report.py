@@ -17,6 +17,7 @@ SCHEMA = 1
 class MetricReason(StrEnum):
     """Why a metric is not within: a code for machines beside the sentence for people."""
 
+    NO_BASELINE = "no_baseline"
     NO_DURATIONS = "no_durations"
     BUCKETS_TOO_WIDE = "buckets_too_wide"
     EMPTY_COHORT = "empty_cohort"
@@ -111,14 +112,18 @@ class Fieller:
 class Cuped:
     """What the days before the wave took off the noise, where the test made use of them.
 
-    `variance_ratio` is the variance of the difference with them by that without, at no harm.
-    `owners_new` had no comparable baseline and count as such.
+    `variance_ratio` is the variance of the estimate with them by that without (both CR2).
+    `owners_new` had no comparable baseline and count as such. `estimate` is the estimate with what
+    those days foretold taken out, in native units, and `standard_error` its CR2 one, of a ratio
+    that of its logarithm; of latency both belong to the difference of the shares of slow prompts.
     """
 
     variance_ratio: float
     owners_with_baseline: int
     owners_new: int
     days: int
+    estimate: float
+    standard_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +132,12 @@ class SlowCut:
 
     The two are apart by the tested margin; `treated` and `reference` are the shares of slow
     prompts. Of exponential buckets `scale` says how fine they were, and None are explicit ones.
-    `growth` is the ratio of a bucket's edges at the cut: what the bound is told in steps of.
+    `growth` is the ratio of a bucket's edges at the cut: what the bound is told in steps of. It is
+    None for the lowest explicit bucket.
     """
 
     scale: int | None
-    growth: float
+    growth: float | None
     treated_ms: float
     reference_ms: float
     treated: float
@@ -143,7 +149,8 @@ class Figures:
     """The numbers of one metric, in native units: treated - reference, or treated / reference.
 
     `standard_error` and `degrees_of_freedom` belong to the interval; for a ratio they are those
-    of its logarithm. `bound` is the official one-sided one, on the side of harm. `tested_margin`
+    of its logarithm, and for latency, whose interval lies at edges of buckets, there is only the
+    latter. `bound` is the official one-sided one, on the side of harm. `tested_margin`
     is the margin the test could really put: of latency the nearest at a bucket's edge, never
     above `margin`, and of all others `margin` itself. `without_cuped` says in words why the days
     before the wave were not made use of. None is unknown.

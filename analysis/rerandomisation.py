@@ -19,7 +19,7 @@ import numpy as np
 from analysis import injection
 from analysis.bounds import least_passing
 from analysis.cuped import Adjustment
-from analysis.experiments import LARGEST_LOG_RATIO, Experiment, ScaledAmount, ThinnedRate
+from analysis.experiments import Experiment, ScaledAmount, ThinnedRate
 from analysis.frames import Flags, Floats, Outcomes
 from analysis.shuffles import Sets, draw_sets
 from reducer.rollout.policy import GatePolicy
@@ -152,8 +152,8 @@ class Rerandomisation:
 
         Margins `resolution` apart are tried with the policy's own number of sets, from `guess`
         outwards. At `margin` the decision has spoken: the bound is below it exactly when the
-        decision passes there. Where no margin passes a rate is bounded by its largest possible harm,
-        and for a ratio there is None.
+        decision passes there. Where no margin passes, a rate is bounded by its largest possible
+        harm, and any other metric has no bound: None.
         """
         lowest, highest = self.experiment.limits
         step = self.bound_step(
@@ -168,8 +168,8 @@ class Rerandomisation:
             ),
         )
         if step is None:
-            # At worst every trial is harmful; an amount per prompt has no such end.
-            return None if highest >= LARGEST_LOG_RATIO else max(highest, margin)
+            worst = self.experiment.worst
+            return None if worst is None else max(worst, margin)
         return margin + (step if step != 0 else -0.5) * resolution
 
     def bound_step(

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
-from analysis.report import CheckResult, Figures, MetricResult
-from reducer.vocabulary import Cohort, Metric, Verdict
+from analysis.report import Check, CheckResult, Figures, MetricResult
+from reducer.vocabulary import Metric, Verdict
 
+# The edges of coarser buckets are more than 2.2 % apart, and the tested margin may be far from the
+# asked one.
+FINE = 5
 LEADS = {
     Verdict.WITHIN: "Within",
     Verdict.UNPROVEN: "Not proven",
@@ -12,6 +15,11 @@ LEADS = {
     Verdict.BEYOND: "Beyond",
     Verdict.INVALID: "Not valid",
 }
+
+BEFORE_AFTER = (
+    "Nobody was held back, so this compares before and after: any change of the period can fool "
+    "it, no level is claimed, and a promotion on it needs a written reason."
+)
 
 
 def percent(fraction: float) -> str:
@@ -29,13 +37,15 @@ def label(metric: Metric) -> str:
     return metric.value.replace("_", " ")
 
 
-def seen(figures: Figures, cohorts: tuple[Cohort, Cohort]) -> str:
+def seen(figures: Figures, cohorts: tuple[str, str]) -> str:
     """Say what both cohorts had and how far apart they are; the figures must hold an estimate."""
     treated, reference = (
         f"{_value(figures.metric, side.value)} {cohort}"
         for side, cohort in zip((figures.treated, figures.reference), cohorts, strict=True)
     )
     apart = effect(figures.metric, figures.estimate, figures.margin)
+    if figures.metric is Metric.LATENCY_P95:
+        return f"{label(figures.metric)} {treated} v {reference}, {apart}"
     if figures.metric.is_ratio:
         return f"{label(figures.metric)} {treated} v {reference} per prompt, {apart}"
     return f"{label(figures.metric)} {treated} v {reference}, difference {apart}"
@@ -63,7 +73,28 @@ def worst(figures: Figures) -> str:
 
 def shown_beyond(figures: Figures) -> str:
     """Say that the harm was shown to be more than the margin."""
-    return f"{interval(figures)}; shown to be worse than the margin of {_margin(figures)}"
+    tested = _margin(figures)
+    if figures.tested_margin not in (None, figures.margin):
+        tested = f"{figures.tested_margin:.4f} times, the nearest at a bucket's edge"
+    return f"{interval(figures)}; shown to be worse than the margin of {tested}"
+
+
+def remarks(figures: Figures) -> list[str]:
+    """Say what a reader must know of how a metric was tested, beside its numbers."""
+    found = []
+    if figures.cut is not None and figures.tested_margin not in (None, figures.margin):
+        step = figures.cut.growth
+        apart = "" if step is None else f", with edges {100.0 * (step - 1.0):.2g} % apart"
+        found.append(f"margin tested at the bucket's edge {figures.tested_margin:.4f} times{apart}")
+    if figures.cut is not None and (figures.cut.scale is not None) and figures.cut.scale < FINE:
+        found.append(
+            f"durations came in coarse buckets of scale {figures.cut.scale}, and scale {FINE} or "
+            "finer is asked for"
+        )
+    if figures.cuped is not None:
+        left, days = figures.cuped.variance_ratio, figures.cuped.days
+        found.append(f"{days} days before the wave leave {100.0 * left:.0f} % of the variance")
+    return found
 
 
 def effect(
@@ -84,10 +115,12 @@ def gate(checks: Sequence[CheckResult], metrics: Sequence[MetricResult], verdict
     """Say a gate's verdict in one sentence that names the numbers which decided it."""
     if verdict is Verdict.WITHIN:
         return _all_within(checks, metrics)
-    for check in checks:
-        if check.verdict is verdict:
-            return f"{LEADS[verdict]}: {_lower_first(check.sentence)}"
     deciding = [result for result in metrics if result.verdict is verdict]
+    for check in checks:
+        # Stops are asked about once the metrics are in order: they say what people came for.
+        is_last = check.check is Check.STOP_CONSISTENCY and deciding
+        if check.verdict is verdict and not is_last:
+            return f"{LEADS[verdict]}: {_lower_first(check.sentence)}"
     first, others = deciding[0], [label(result.figures.metric) for result in deciding[1:]]
     if not others:
         return first.sentence
@@ -127,6 +160,8 @@ def _value(metric: Metric, value: float | None) -> str:
         return "nothing"
     if not metric.is_ratio:
         return percent(value)
+    if metric is Metric.LATENCY_P95:
+        return f"{value:,.0f} ms"
     return f"{value:,.0f}" if value >= 100.0 else f"{value:.2f}"
 
 

@@ -1,0 +1,108 @@
+"""The figures of one metric, from the ratios of both cohorts to native units."""
+
+import math
+from dataclasses import replace
+
+from analysis.cohorts import CohortRatio, Contrast, Correction, difference, log_ratio
+from analysis.cuped import Covariates
+from analysis.margins import native
+from analysis.report import Cuped, Fieller, Figures, Interval, Side, StandardErrors
+from reducer.vocabulary import Metric
+
+METHOD = "CR2 t"
+NO_TRIALS = Side(None, owners=0, trials=0, effective_owners=None, largest_owner_share=None)
+CORRECTIONS: tuple[Correction, ...] = ("CR0", "CR1", "CR2", "CR3")
+
+Pair = tuple[CohortRatio, CohortRatio]
+
+
+def side(metric: Metric, ratio: CohortRatio | None) -> Side:
+    """Return one cohort's value in native units and what it rests on."""
+    if ratio is None:
+        return NO_TRIALS
+    return Side(
+        1.0 - ratio.ratio if metric.is_higher_better else ratio.ratio,
+        ratio.owners,
+        int(ratio.trials),
+        ratio.effective_owners,
+        ratio.largest_owner_share,
+    )
+
+
+def contrast_of(metric: Metric, pair: Pair) -> Contrast | None:
+    """Contrast (treated, reference) with CR2 on the scale of the test.
+
+    None where a cohort has a single owner, and for a ratio that is not above 0.
+    """
+    if not metric.is_ratio:
+        return difference(*pair)
+    return log_ratio(*pair) if min(ratio.ratio for ratio in pair) > 0.0 else None
+
+
+def with_contrast(figures: Figures, contrast: Contrast | None, *, alpha: float) -> Figures:
+    """Add estimate and interval; one owner alone has an estimate and no interval.
+
+    Owners who are all alike have no spread to make an interval of either: a width of zero would
+    read as certainty.
+    """
+    metric, treated, reference = figures.metric, figures.treated.value, figures.reference.value
+    if treated is None or reference is None:
+        return figures
+    estimate = treated / reference if metric.is_ratio else treated - reference
+    if contrast is None or contrast.standard_error <= 0.0:
+        return replace(figures, estimate=estimate)
+    ends = [native(metric, contrast.upper(confidence)) for confidence in (alpha, 1.0 - alpha)]
+    return replace(
+        figures,
+        estimate=estimate,
+        interval=interval_of(ends, alpha=alpha),
+        standard_error=contrast.standard_error,
+        degrees_of_freedom=contrast.degrees_of_freedom,
+    )
+
+
+def interval_of(ends: list[float | None], *, alpha: float) -> Interval | None:
+    """Return the two-sided interval between two one-sided bounds, or None where one is unknown."""
+    known = sorted(end for end in ends if end is not None and math.isfinite(end))
+    if len(known) != 2:
+        return None
+    return Interval(known[0], known[1], round(1.0 - 2.0 * alpha, 12), METHOD)
+
+
+def standard_errors(pair: Pair) -> StandardErrors | None:
+    """Return all four standard errors of the difference; None for one owner, or without spread."""
+    contrasts = [difference(*pair, correction) for correction in CORRECTIONS]
+    errors = [contrast.standard_error for contrast in contrasts if contrast is not None]
+    if len(errors) < len(CORRECTIONS) or min(errors) <= 0.0:
+        return None
+    return StandardErrors(*errors)
+
+
+def fieller(pair: Pair, margin: float) -> Fieller | None:
+    """Return the score of a ratio at its margin: R_T - m R_C, with variance V_T + m^2 V_C."""
+    treated, reference = (ratio.variance("CR2") for ratio in pair)
+    if treated is None or reference is None:
+        return None
+    error = math.sqrt(treated + margin**2 * reference)
+    if error <= 0.0:
+        return None
+    return Fieller(pair[0].ratio - margin * pair[1].ratio, error)
+
+
+def cuped(
+    metric: Metric, covariates: Covariates, plain: Contrast, adjusted: Contrast
+) -> Cuped | None:
+    """Say what CUPED took off, from the contrasts without and with it; None without a spread."""
+    if plain.standard_error <= 0.0:
+        return None
+    estimate = native(metric, adjusted.estimate)
+    if estimate is None:
+        return None
+    return Cuped(
+        (adjusted.standard_error / plain.standard_error) ** 2,
+        covariates.known,
+        len(covariates.trials) - covariates.known,
+        covariates.days,
+        estimate,
+        adjusted.standard_error,
+    )
