@@ -116,9 +116,12 @@ def weigh(observations: Iterable[Observation]) -> Weighed:
         outcome = classify(seen)
         outcomes.add(outcome)
         if outcome is CallOutcome.SUCCESS:
-            succeeded.add(seen.tool or "")
+            assert seen.tool is not None
+            succeeded.add(seen.tool)
         elif outcome is CallOutcome.FAILURE:
-            key = FailureKey(seen.tool or "", seen.error_type or "")
+            assert seen.tool is not None
+            assert seen.error_type is not None
+            key = FailureKey(seen.tool, seen.error_type)
             failures.append(CountedFailure(key, _TOOL_TYPES.get(seen.tool_type)))
     return Weighed(
         next((reason for outcome, reason in _REASONS.items() if outcome in outcomes), None),

@@ -67,27 +67,30 @@ def settle(
     incomplete. A sibling that was skipped needs its receipt too and is no failure by its status.
 
     Raises:
-        ValueError: an ordinal or an observation of another type, or one id passed as a text.
+        ValueError: an id, an ordinal or an observation of another type, or one id passed alone.
     """
-    if isinstance(admitted, str):
-        raise ValueError("admitted is a text; pass the collection of admitted call ids")
-    expected = frozenset(admitted)
-    first: dict[str, Receipt] = {}
-    has_stray = False
+    expected = _distinct(admitted)
+    first: dict[str | None, Receipt] = {}
     for receipt in receipts:
-        call_id = _checked(receipt).observation.call_id
-        if call_id is None or call_id not in expected:
-            has_stray = True
-        else:
-            first.setdefault(call_id, receipt)
+        first.setdefault(_checked(receipt).observation.call_id, receipt)
     ordinals = sorted(receipt.ordinal for receipt in first.values())
     return SettledBatch(
         tuple(receipt.observation for receipt in first.values()),
-        is_complete=not has_stray and ordinals == list(range(1, len(expected) + 1)),
+        is_complete=first.keys() == expected and ordinals == list(range(1, len(expected) + 1)),
         is_input_reliable=is_input_reliable,
         has_external_input=has_external_input,
         has_queued_prompt=has_queued_prompt,
     )
+
+
+def _distinct(admitted: Collection[str]) -> frozenset[str]:
+    if isinstance(admitted, str):
+        raise ValueError("admitted is a text; pass the collection of admitted call ids")
+    for each in admitted:
+        if not isinstance(each, str):
+            kind = type(each).__name__
+            raise ValueError(f"admitted holds a value of type {kind}; pass the ids as texts")
+    return frozenset(admitted)
 
 
 def _checked(receipt: Receipt) -> Receipt:

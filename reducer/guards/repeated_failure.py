@@ -173,7 +173,23 @@ def _count(state: RepeatedFailure, failures: tuple[CountedFailure, ...]) -> Repe
         is_enforcement_disabled=state.is_enforcement_disabled,
     )
     decision = _decision(after)
-    transition = _counted(state, after, decision, _agreed(failures))
+    # The counts of the new state, unlike those of a reset.
+    transition = Transition(
+        guard=GUARD,
+        route=state.route,
+        mode=state.mode,
+        phase_from=state.phase,
+        phase_to=after.phase,
+        decision=decision,
+        failure_count=FailureBucket.of(failure_count),
+        batch_count=BatchBucket.of(batch_count),
+        candidate_ordinal=after.candidate_ordinal,
+        is_batch_complete=True,
+        tool_type=_agreed(failures),
+        terminal_status=TerminalStatus.ERROR,
+        execution_status=ExecutionStatus.ERROR,
+        error_type=key.error_type if is_identifier(key.error_type) else None,
+    )
     return RepeatedFailureStep(after, (transition,), _ACTIONS.get(decision, FailureAction.NONE))
 
 
@@ -200,28 +216,3 @@ _ACTIONS = {Decision.WARNED: FailureAction.REMIND, Decision.STOPPED: FailureActi
 def _agreed(failures: tuple[CountedFailure, ...]) -> ToolType | None:
     types = {failure.tool_type for failure in failures}
     return types.pop() if len(types) == 1 else None
-
-
-def _counted(
-    state: RepeatedFailure,
-    after: RepeatedFailure,
-    decision: Decision,
-    tool_type: ToolType | None,
-) -> Transition:
-    error_type = "" if after.key is None else after.key.error_type
-    return Transition(
-        guard=GUARD,
-        route=after.route,
-        mode=after.mode,
-        phase_from=state.phase,
-        phase_to=after.phase,
-        decision=decision,
-        failure_count=FailureBucket.of(after.failure_count),
-        batch_count=BatchBucket.of(after.batch_count),
-        candidate_ordinal=after.candidate_ordinal,
-        is_batch_complete=True,
-        tool_type=tool_type,
-        terminal_status=TerminalStatus.ERROR,
-        execution_status=ExecutionStatus.ERROR,
-        error_type=error_type if is_identifier(error_type) else None,
-    )

@@ -138,6 +138,7 @@ def test_a_duplicate_gives_no_reason(reason):
     bad = OF_REASON[reason]
     copy = seen(bad.terminal_status, bad.execution_status, duplicate=True)
     assert weigh([copy]) == (None, False, (), frozenset())
+    assert weigh([copy, seen(), copy]) == weigh([seen()])
 
 
 def test_failures_keep_their_key_and_known_tool_type():

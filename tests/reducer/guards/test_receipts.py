@@ -5,7 +5,7 @@ import pytest
 from reducer.guards.outcome import Observation
 from reducer.guards.receipts import Receipt, SettledBatch, settle
 
-NOTHING: Any = None
+WORD: Any = "a word"
 
 
 def receipt(ordinal, call_id, terminal="success"):
@@ -62,7 +62,7 @@ def test_anything_else_proves_nothing(receipts):
 
 def test_what_was_observed_stays_in_an_incomplete_batch():
     batch = settled(["a", "b"], receipt(1, "a"), receipt(2, "x"))
-    assert [each.call_id for each in batch.observations] == ["a"]
+    assert [each.call_id for each in batch.observations] == ["a", "x"]
 
 
 @pytest.mark.parametrize("name", ["is_input_reliable", "has_external_input", "has_queued_prompt"])
@@ -82,10 +82,13 @@ def test_nobody_spoke_meanwhile_unless_said_otherwise():
 @pytest.mark.parametrize(
     ("admitted", "receipts", "words"),
     [
-        pytest.param("ab", [], "admitted is a text; pass the collection", id="a text for ids"),
+        pytest.param("ab", [], "^admitted is a text; pass the collection of", id="a text for ids"),
+        pytest.param(
+            ["a", 7], [], "admitted holds a value of type int; pass the ids as texts", id="a number"
+        ),
         pytest.param(["a"], [receipt(True, "a")], "ordinal is of type bool", id="True for 1"),
         pytest.param(["a"], [receipt("1", "a")], "ordinal is of type str", id="a text for 1"),
-        pytest.param(["a"], [Receipt(1, NOTHING)], "observation is of type NoneType", id="nothing"),
+        pytest.param(["a"], [Receipt(1, WORD)], "observation is of type str; pass", id="a word"),
     ],
 )
 def test_receipts_of_another_type_are_refused(admitted, receipts, words):
