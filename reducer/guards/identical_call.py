@@ -203,7 +203,8 @@ def _evidence(state: IdenticalCall, event: BatchSettled) -> Iterator[tuple[str, 
 
 
 def _phase_after_restart(state: IdenticalCall) -> GuardPhase:
-    if state.phase is GuardPhase.WARNED and state.is_repeating:
+    # A warned guard owes its turn to a call that was not restarted: that one would be latched.
+    if state.phase is GuardPhase.WARNED:
         return GuardPhase.WARNED
     return GuardPhase.TRACKING if state.max_count >= _STREAK_FROM else GuardPhase.IDLE
 

@@ -172,9 +172,9 @@ def _tally(snapshot: Snapshot, found: object) -> Tally:
 
 
 def _turn(snapshot: Snapshot) -> Turn | None:
+    is_caused = snapshot.optional_text("turn_cause") is not None
     if snapshot.optional_text("turn_mode") is None:
         return None
-    is_caused = snapshot.optional_text("turn_cause") is not None
     cause = snapshot.word("turn_cause", SynthesisCause) if is_caused else None
     return Turn(snapshot.word("turn_mode", TurnMode), cause)
 
