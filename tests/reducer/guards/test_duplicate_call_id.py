@@ -14,6 +14,7 @@ from reducer.guards.duplicate_call_id import (
     TurnOutcome,
     reduce,
 )
+from reducer.guards.texts import DUPLICATE_CALL_ANSWER, DUPLICATE_CALL_STOP
 from reducer.guards.transition import Transition
 from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, Route
 from tests.reducer.guards.calls import call, session, unreadable
@@ -324,3 +325,14 @@ def test_a_fault_of_the_host_is_named_without_its_data(mode, event, message):
     with pytest.raises(ValueError, match=message) as refused:
         reduce(DuplicateCallId.start(mode), event)
     assert "secret" not in str(refused.value)
+
+
+def test_the_answer_to_a_replay_names_both_ways_to_mean_a_new_call():
+    assert "under an id that has not been used" in DUPLICATE_CALL_ANSWER
+    assert "arguments that differ" in DUPLICATE_CALL_ANSWER
+    assert "not run" in DUPLICATE_CALL_ANSWER
+
+
+def test_the_stop_says_what_came_again_and_that_nothing_was_run():
+    assert "already answered came again" in DUPLICATE_CALL_STOP
+    assert "none of the calls beside it were run" in DUPLICATE_CALL_STOP
