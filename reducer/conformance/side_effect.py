@@ -1,6 +1,8 @@
 """The side-effect guard behind the neutral schema of guards.md 6."""
 
 from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
 
 from reducer.conformance.fields import Fields, pointer
 from reducer.guards.calls import ToolCall
@@ -16,6 +18,8 @@ from reducer.guards.side_effect_ladder import (
 )
 from reducer.guards.side_effect_state import CallStatus
 from reducer.vocabulary import ExecutionStatus, Mode
+
+Word = TypeVar("Word", bound=StrEnum)
 
 _OUTCOMES = {"success": ExecutionStatus.SUCCESS, "error": ExecutionStatus.ERROR}
 
@@ -120,11 +124,22 @@ def _declaration(fields: Fields) -> ToolDeclaration:
     return ToolDeclaration(
         side_effect=_optional_flag(fields, "side_effect"),
         idempotent=_optional_flag(fields, "idempotent"),
-        idempotency=Idempotency(fields.text("idempotency", missing="call")),
+        idempotency=_word(fields, "idempotency", Idempotency, Idempotency.CALL),
         idempotency_key_fields=tuple(str(key) for key in keys),
-        idempotency_window=IdempotencyWindow(fields.text("idempotency_window", missing="run")),
+        idempotency_window=_word(
+            fields, "idempotency_window", IdempotencyWindow, IdempotencyWindow.RUN
+        ),
     )
 
 
 def _optional_flag(fields: Fields, name: str) -> bool | None:
     return None if fields.found.get(name) is None else fields.flag(name)
+
+
+def _word(fields: Fields, name: str, words: type[Word], missing: Word) -> Word:
+    found = fields.text(name, missing=missing)
+    for word in words:
+        if word == found:
+            return word
+    place = pointer(fields.place, name)
+    raise ValueError(f"{place}: {found!r} is none of {', '.join(words)}")

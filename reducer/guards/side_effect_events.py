@@ -66,8 +66,11 @@ class Proposed:
     candidate: Candidate | None = None
 
     def __post_init__(self) -> None:
+        _check_call(self.call)
         _check_request(self.request)
         _check_time(self.now_ms)
+        _check_text("thread", self.thread)
+        _check_text("xid", self.xid)
         _check_channel(self.channel)
         if self.first_use is not None and self.xid is None:
             raise ValueError("first_use is given without the xid it was read under; pass both")
@@ -155,6 +158,17 @@ class SideEffectStep(NamedTuple):
     resolved: tuple[str, ...] = ()
     first_use: FirstUseToKeep | None = None
     diagnostic: str | None = None
+
+
+def _check_call(call: object) -> None:
+    if not isinstance(call, ToolCall):
+        raise ValueError(f"call is a {type(call).__name__}; pass a ToolCall")
+    _check_text("call_id", call.call_id)
+
+
+def _check_text(field: str, found: object) -> None:
+    if not (found is None or isinstance(found, str)):
+        raise ValueError(f"{field} is a {type(found).__name__}; pass a text, or None for none")
 
 
 def _check_request(request: object) -> None:

@@ -130,7 +130,7 @@ def _claimed(event: Proposed, place: Place) -> list[_Found]:
     if use is not None and event.xid is not None:
         claimed.append(_Found(identity_of(place, Layer.XID, event.xid), Layer.XID, use))
     likely = event.candidate
-    if likely is not None and likely.thread == event.thread:
+    if likely is not None and likely.thread.strip() and likely.thread == event.thread:
         like = _call_key(likely.use.request, likely.use.call_id)
         claimed.append(_Found(identity_of(place, Layer.SEMANTIC, like), Layer.SEMANTIC, likely.use))
     return claimed

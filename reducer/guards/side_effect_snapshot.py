@@ -84,7 +84,7 @@ def _track(track: Track) -> Document:
 def _read_track(found: Snapshot) -> Track:
     running = (_read_use(found, "running", each) for each in found.items("running"))
     return Track(
-        _read_use(found, "first", found.fields.get("first")),
+        _read_use(found, "first", _nullable(found, "first")),
         tuple(use for use in running if use is not None),
         found.flag("is_nudged"),
     )
@@ -147,7 +147,7 @@ def _question(question: OpenQuestion) -> Document:
 
 def _read_record(found: Snapshot) -> CallRecord:
     status = found.word("status", CallStatus)
-    question = found.fields.get("question")
+    question = _nullable(found, "question")
     if (question is not None) is not (status is CallStatus.SUSPENDED):
         raise found.damaged("question", "there for a suspended call, and for no other")
     return CallRecord(
@@ -161,7 +161,7 @@ def _read_record(found: Snapshot) -> CallRecord:
 
 
 def _read_question(found: Snapshot) -> OpenQuestion:
-    first = _read_use(found, "first", found.fields.get("first"))
+    first = _read_use(found, "first", _nullable(found, "first"))
     if first is None:
         raise found.damaged("first", "an object")
     repeat = Repeat(
@@ -199,7 +199,14 @@ def _read_use(around: Snapshot, name: str, value: JsonValue) -> FirstUse | None:
 
 
 def _optional_whole(found: Snapshot, name: str) -> int | None:
-    return None if found.fields.get(name) is None else found.whole(name)
+    return None if _nullable(found, name) is None else found.whole(name)
+
+
+def _nullable(found: Snapshot, name: str) -> JsonValue:
+    # A null says something; a field that is not there is a snapshot cut short.
+    if name not in found.fields:
+        raise found.damaged(name, "there")
+    return found.fields[name]
 
 
 def _part(around: Snapshot, name: str, value: JsonValue) -> Snapshot:

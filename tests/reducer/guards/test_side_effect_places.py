@@ -1,0 +1,103 @@
+"""Where repeats are looked for, and what ends with a request or thread."""
+
+import pytest
+
+from reducer.guards import texts
+from reducer.guards.calls import ToolCall
+from reducer.guards.side_effect_events import Proposed, RequestEnded, ThreadEnded, Verdict
+from reducer.guards.side_effect_ladder import (
+    Action,
+    Scope,
+)
+from tests.reducer.guards.side_effects import Host
+
+BLOCK, REFLECT, SUSPEND, WARN = Action.BLOCK, Action.REFLECT, Action.SUSPEND, Action.WARN
+
+
+def test_in_thread_scope_a_nudge_counts_in_the_next_request():
+    host = Host(action=REFLECT, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    host.run("c2", thread="t")
+    assert host.run("c3", thread="t", request="r2").verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize("thread", [None, "", "  "], ids=["none", "empty", "blank"])
+def test_thread_scope_without_a_thread_is_request_scope_and_says_so(thread):
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    step = host.run("c1", thread=thread)
+    assert step.diagnostic == texts.SIDE_EFFECT_NO_THREAD
+    assert host.run("c2", thread=thread).verdict is Verdict.BLOCK
+    assert host.run("c3", thread=thread, request="r2").verdict is Verdict.EXECUTE
+    assert host.run("c4", thread="t").diagnostic is None
+
+
+def test_request_scope_needs_no_thread_and_says_nothing():
+    assert Host().run("c1").diagnostic is None
+
+
+def test_request_and_thread_of_one_name_are_two_places():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.run("c1", request="x")
+    assert host.run("c2", request="r2", thread="x").verdict is Verdict.EXECUTE
+
+
+def test_a_call_id_belongs_to_its_request():
+    host = Host(action=BLOCK)
+    host.run("c1")
+    assert host.run("c1", request="r2").verdict is Verdict.EXECUTE
+
+
+@pytest.mark.parametrize("call_id", [None, "", "  "], ids=["none", "empty", "blank"])
+def test_a_call_without_an_id_runs_and_is_not_followed(call_id):
+    host = Host(action=BLOCK)
+    host.run("c1")
+    before = host.guard
+    step = host.propose(call_id)
+    assert (step.verdict, step.record, host.guard) == (Verdict.EXECUTE, None, before)
+
+
+def test_a_call_without_a_digest_equals_no_other_one():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    for request, call_id in (("r1", "c1"), ("r1", "c2"), ("r2", "c1")):
+        call = ToolCall(call_id, "charge", None)
+        step = host.tell(Proposed(call, request, 0, thread="t"))
+        host.settle(call_id, request=request)
+        assert step.verdict is Verdict.EXECUTE
+    assert host.tell(Proposed(ToolCall("c1", "charge", None), "r1", 0)).verdict is Verdict.REPLAY
+
+
+def test_the_end_of_a_request_forgets_all_of_it_and_nothing_else():
+    host = Host(action=BLOCK)
+    only_other = Host(action=BLOCK)
+    for each in (host, only_other):
+        each.run("c1", request="r2")
+    host.run("c1")
+    host.propose("c2", args={"order": "9"})
+    host.tell(RequestEnded("r1"))
+    assert host.guard == only_other.guard
+    assert host.run("c3").verdict is Verdict.EXECUTE
+
+
+def test_the_end_of_a_request_keeps_what_its_thread_did_but_not_what_never_settled():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    host.propose("c2", thread="t", args={"order": "9"})
+    host.propose("c3", thread="t", args={"order": "9"}, request="r2", is_approved=True)
+    host.tell(RequestEnded("r1"))
+    assert host.propose("d1", thread="t", request="r3").verdict is Verdict.BLOCK
+    step = host.propose("d2", thread="t", request="r3", args={"order": "9"})
+    assert step.repeat is not None
+    assert step.repeat.first.call_id == "c3"
+    host.tell(RequestEnded("r2"))
+    assert host.propose("d3", thread="t", request="r3", args={"order": "9"}).verdict is (
+        Verdict.EXECUTE
+    )
+
+
+def test_the_end_of_a_thread_forgets_what_was_done_in_it():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    host.run("c1", thread="t2", request="r2")
+    host.tell(ThreadEnded("t"))
+    assert host.run("c2", thread="t", request="r3").verdict is Verdict.EXECUTE
+    assert host.run("c2", thread="t2", request="r4").verdict is Verdict.BLOCK
