@@ -4,6 +4,7 @@ import re
 from datetime import date, datetime
 
 from control_plane.queries.pages_evaluation import MetricKind
+from reducer.vocabulary import Metric
 
 NO_DATA = "no data"
 MINUS = "\N{MINUS SIGN}"
@@ -57,9 +58,20 @@ def average(number: float | None) -> str:
     return _signless(number, decimals)
 
 
-def level(number: float | None, kind: MetricKind) -> str:
-    """Return one cohort's level of a metric: a proportion, or a mean per prompt."""
-    return percent(number) if kind is MetricKind.DIFFERENCE else average(number)
+def level(number: float | None, metric: Metric) -> str:
+    """Return one cohort's level of a metric: a proportion, a duration, or a mean per prompt."""
+    if metric is Metric.LATENCY_P95:
+        return duration(number)
+    return average(number) if metric.is_ratio else percent(number)
+
+
+def duration(milliseconds: float | None) -> str:
+    """Return a duration in seconds, or in milliseconds below one."""
+    if milliseconds is None:
+        return NO_DATA
+    if milliseconds < 1000:
+        return f"{average(milliseconds)}{GAP}ms"
+    return f"{average(milliseconds / 1000)}{GAP}s"
 
 
 def effect(number: float | None, kind: MetricKind) -> str:

@@ -74,6 +74,7 @@ CHECK_NAMES = {
     "version_purity": "Version purity",
     "minimum_data": "Minimum data",
     "balance": "Cohort balance",
+    "stop_consistency": "Stop consistency",
     "review": "Human review",
     "power": "Power",
 }
@@ -85,6 +86,16 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
     "contract": {"conforming": "conforming records", "needed_share": "needed share"},
     "invariants": {},
     "version_purity": {},
+    "balance": {},
+    "stop_consistency": {},
+}
+
+NOTE_NAMES = {
+    "baseline_balance": "Before the wave",
+    "control_moved": "The reference cohort",
+    "power": "Power",
+    "saved_calls": "Saved calls",
+    "supported_hosts": "Supported hosts",
 }
 
 
@@ -103,6 +114,11 @@ def verdict_meaning(evaluation: EvaluationView) -> str:
 def check_name(check: str) -> str:
     """Return the title of a check; one that this page does not know keeps its own name."""
     return CHECK_NAMES.get(check, readable(check).capitalize())
+
+
+def note_name(topic: str) -> str:
+    """Return the title of a note; one that this page does not know keeps its own name."""
+    return NOTE_NAMES.get(topic, readable(topic).capitalize())
 
 
 def check_numbers(check: CheckView) -> tuple[tuple[str, str], ...]:

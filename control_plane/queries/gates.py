@@ -3,11 +3,13 @@
 import orjson
 
 from control_plane.commands.changes import load_environment, load_rollout
+from control_plane.commands.comparisons import WORDS, is_before_after
 from control_plane.commands.freshness import check_revision
 from control_plane.commands.promotions import PromotionRequest, check_evaluation
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, NotFound
 from control_plane.queries import cards
+from control_plane.queries.looks import look_lines
 from control_plane.queries.pages_changes import (
     CohortMove,
     GatePage,
@@ -64,6 +66,7 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
             for each in promotions
             if each.gate_evaluation == number
         ),
+        looks=look_lines(context, environment, guard, wave=evaluation.wave or 0),
     )
 
 
@@ -103,6 +106,7 @@ def _offer(
         is_allowed=why_not is None,
         why_not=why_not,
         nobody_treated=None if owners is None else nobody_would_be_treated(to, share, owners),
+        words=WORDS if is_before_after(evaluation) else None,
     )
 
 

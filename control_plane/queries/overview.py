@@ -7,6 +7,7 @@ from control_plane.context import Context
 from control_plane.etags import rollout_etag
 from control_plane.queries import cards
 from control_plane.queries.days import wave_days
+from control_plane.queries.looks import look_lines
 from control_plane.queries.pages import (
     GuardCard,
     GuardPage,
@@ -62,6 +63,7 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         days=tuple(WaveDayLine(each.day, each.is_complete, each.reason) for each in days),
         violations=_violations(context, held, wave),
         evaluations=tuple(cards.gate_summary(each) for each in done),
+        looks=look_lines(context, environment, guard),
     )
 
 

@@ -167,6 +167,22 @@ class ViolationCount:
 
 
 @dataclass(frozen=True, slots=True)
+class LookLine:
+    """One look for harm: after how many complete days, and the alarms that it raised.
+
+    `sentences` tell of the raised alarms, or of every metric when none was; `lowered` says that
+    enforce was lowered to warn.
+    """
+
+    wave: int
+    days: int
+    through: date
+    is_raised: bool
+    lowered: bool
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GuardPage:
     """One rollout in full; evaluations newest first. `etag` is the rollout's, as `If-Match`."""
 
@@ -178,3 +194,4 @@ class GuardPage:
     days: tuple[WaveDayLine, ...]
     violations: tuple[ViolationCount, ...]
     evaluations: tuple[GateSummary, ...]
+    looks: tuple[LookLine, ...] = ()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from control_plane.queries.pages import Frame, GuardCard, LatchView
+from control_plane.queries.pages import Frame, GuardCard, LatchView, LookLine
 from control_plane.queries.pages_evaluation import EvaluationView
 from control_plane.state import PromotionStatus
 from reducer.vocabulary import Cohort, Invariant, Mode
@@ -35,7 +35,8 @@ class PromotionLine:
 class PromotionOffer:
     """The step that this evaluation is about, and why it can't be taken when it can't.
 
-    `nobody_treated` says, as one sentence, that the roster is too small for the share.
+    `nobody_treated` says, as one sentence, that the roster is too small for the share. `words` are
+    those that the reason must hold, where the evaluation compares before and after.
     """
 
     to: Mode
@@ -44,6 +45,7 @@ class PromotionOffer:
     is_allowed: bool
     why_not: str | None
     nobody_treated: str | None = None
+    words: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class GatePage:
     moved_on: MovedOn | None
     offer: PromotionOffer | None
     promotions: tuple[PromotionLine, ...]
+    looks: tuple[LookLine, ...] = ()
 
     @property
     def is_newest(self) -> bool:

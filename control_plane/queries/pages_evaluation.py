@@ -33,11 +33,41 @@ class IntervalView:
 
 
 @dataclass(frozen=True, slots=True)
+class CutView:
+    """Where latency was cut, in ms, and the share of each cohort's prompts that were slower."""
+
+    treated_ms: float
+    reference_ms: float
+    treated: float
+    reference: float
+
+
+@dataclass(frozen=True, slots=True)
+class CupedView:
+    """What the days before the wave left of the variance, and how many owners had such days."""
+
+    variance_ratio: float
+    owners_with_baseline: int
+    owners_new: int
+    days: int
+
+
+class Comparison(StrEnum):
+    """What the metrics of a gate compare."""
+
+    NONE = "none"
+    CONCURRENT = "concurrent"
+    BEFORE_AFTER = "before_after"
+
+
+@dataclass(frozen=True, slots=True)
 class MetricView:
     """One metric of a gate. None means that there is no such number, never zero.
 
     Estimates, margin, interval and bound are native: a difference as a fraction (0.01 is one
     percentage point), or a ratio. `bound` is the official one-sided bound towards harm.
+    `tested_margin` is what the test could put; `without_cuped` says why the days before the wave
+    were left out of it.
     """
 
     metric: Metric
@@ -63,6 +93,20 @@ class MetricView:
     verdict: Verdict | None
     reason: str | None
     sentence: str
+    tested_margin: float | None = None
+    cut: CutView | None = None
+    cuped: CupedView | None = None
+    without_cuped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteView:
+    """Something to know that decides nothing; a warning asks to look before promoting."""
+
+    topic: str
+    is_warning: bool
+    sentence: str
+    numbers: Mapping[str, int | float | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +158,8 @@ class EvaluationView:
     lost: int
     metrics: tuple[MetricView, ...]
     checks: tuple[CheckView, ...]
+    notes: tuple[NoteView, ...] = ()
+    comparison: Comparison = Comparison.CONCURRENT
 
 
 _EVALUATION = TypeAdapter(EvaluationView)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from control_plane.queries.pages_evaluation import MetricKind
 from dashboards import formatting as fmt
+from reducer.vocabulary import Metric
 
 
 def plain(text: str) -> str:
@@ -25,6 +26,10 @@ def plain(text: str) -> str:
         pytest.param(fmt.count(1204), "1,204", id="a count with thousands"),
         pytest.param(fmt.counted(1, "owner", "owners"), "1 owner", id="one owner"),
         pytest.param(fmt.counted(0, "owner", "owners"), "0 owners", id="no owners"),
+        pytest.param(fmt.level(0.93, Metric.COMPLETION), "93.0 %", id="a proportion"),
+        pytest.param(fmt.level(6.02, Metric.TURNS), "6.02", id="an amount per prompt"),
+        pytest.param(fmt.level(38_120.0, Metric.LATENCY_P95), "38.1 s", id="seconds"),
+        pytest.param(fmt.level(840.0, Metric.LATENCY_P95), "840 ms", id="milliseconds"),
         pytest.param(fmt.average(14_310.2), "14,310", id="a large mean is whole"),
         pytest.param(fmt.average(6.0234), "6.02", id="a small mean has two decimals"),
         pytest.param(
@@ -89,7 +94,8 @@ def test_each_number_is_written_as_people_read_it(written: str, expected: str) -
         pytest.param(fmt.percent(None), id="percentage"),
         pytest.param(fmt.count(None), id="count"),
         pytest.param(fmt.average(None), id="mean"),
-        pytest.param(fmt.level(None, MetricKind.DIFFERENCE), id="level"),
+        pytest.param(fmt.level(None, Metric.COMPLETION), id="level"),
+        pytest.param(fmt.level(None, Metric.LATENCY_P95), id="duration"),
         pytest.param(fmt.effect(None, MetricKind.RATIO), id="effect"),
         pytest.param(fmt.probability(None), id="p value"),
         pytest.param(fmt.plain_number(None), id="number of a check"),

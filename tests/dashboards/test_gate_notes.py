@@ -1,0 +1,107 @@
+"""What a gate page says beside verdicts: notes, looks for harm, tested margins, two periods."""
+
+from dataclasses import replace
+from datetime import date
+
+from control_plane.queries.pages import LookLine
+from control_plane.queries.pages_evaluation import JsonValue, evaluation_view
+from tests.dashboards import samples
+from tests.dashboards.conftest import OPERATOR, Render
+from tests.dashboards.reading import words
+from tests.dashboards.test_gate_page import gate_of
+from tests.dashboards.test_guard_page import guard_of
+
+LATENCY = samples.metric(
+    "latency_p95",
+    kind="ratio",
+    treated=39_800.0,
+    reference=38_120.0,
+    estimate=1.044,
+    margin=1.10,
+    interval=None,
+    bound=1.088,
+    tested_margin=1.0964,
+    cut={"treated_ms": 41_000.0, "reference_ms": 37_400.0, "treated": 0.05, "reference": 0.05},
+    cuped={"variance_ratio": 0.71, "owners_with_baseline": 1180, "owners_new": 60, "days": 7},
+    verdict="within",
+    sentence="Within: latency p95 39.8 s enforced v 38.1 s control.",
+)
+QUIET = LookLine(3, 1, date(2026, 11, 21), False, False, ("No alarm about turns: no harm.",))
+ALARM = LookLine(
+    3, 2, date(2026, 11, 22), True, True, ("Alarm about completion: -12.0 pp, beyond -1.0 pp.",)
+)
+
+
+def gate_with(render: Render, **changes: JsonValue) -> str:
+    evaluation = evaluation_view(samples.wire(**changes))
+    return gate_of(render, replace(samples.GATE_PAGE, evaluation=evaluation))
+
+
+def test_latency_is_told_in_seconds_with_the_margin_that_was_tested(render: Render) -> None:
+    said = words(gate_with(render, metrics=[LATENCY]))
+
+    assert "39.8 s" in said
+    assert "38.1 s" in said
+    assert "x1.100 tested x1.096" in said
+    assert "that is the tested margin" in said
+
+
+def test_a_metric_says_what_cuped_left_of_its_variance(render: Render) -> None:
+    assert "variance 71 % with CUPED" in words(gate_with(render, metrics=[LATENCY]))
+    assert "CUPED" not in words(gate_of(render))
+
+
+def test_a_note_is_shown_as_information_and_a_warning_asks_to_look(render: Render) -> None:
+    note: dict[str, JsonValue] = {
+        "topic": "power",
+        "is_warning": False,
+        "sentence": "Completion passes 41 % of harmless waves.",
+        "numbers": {},
+    }
+    moved: dict[str, JsonValue] = {
+        **note,
+        "topic": "control_moved",
+        "is_warning": True,
+        "sentence": "Control moved by 1.2 pp.",
+    }
+    said = words(gate_with(render, notes=[note, moved]))
+
+    assert "information Power: Completion passes 41 % of harmless waves." in said
+    assert "look at this The reference cohort: Control moved by 1.2 pp." in said
+
+
+def test_an_evaluation_from_before_notes_shows_none(render: Render) -> None:
+    assert "Worth knowing" not in gate_of(render)
+
+
+def test_a_comparison_of_two_periods_is_labelled(render: Render) -> None:
+    said = words(gate_with(render, comparison="before_after"))
+
+    assert "This compares before and after." in said
+    assert "This compares before and after." not in words(gate_of(render))
+
+
+def test_a_promotion_on_two_periods_asks_for_the_words(render: Render) -> None:
+    offer = replace(samples.OFFER, words="before/after")
+    page = gate_of(render, replace(samples.GATE_PAGE, offer=offer), identity=OPERATOR)
+
+    assert "with the words “before/after”." in words(page)
+
+
+def test_looks_for_harm_say_what_was_seen_and_done(render: Render) -> None:
+    said = words(gate_of(render, replace(samples.GATE_PAGE, looks=(ALARM, QUIET))))
+
+    assert "Looks for harm in wave 3, newest first" in said
+    assert "raised, enforce lowered to warn" in said
+    assert "none No alarm about turns: no harm." in said.replace("noneNo", "none No")
+
+
+def test_the_guard_page_shows_the_looks_of_the_newest_wave_that_had_any(render: Render) -> None:
+    said = words(guard_of(render, page=replace(samples.GUARD_PAGE, looks=(ALARM,))))
+
+    assert "Alarm about completion: -12.0 pp, beyond -1.0 pp." in said
+    assert "Looks for harm" not in words(guard_of(render))
+
+
+def test_the_gate_page_names_the_command_that_makes_the_verdict_again(render: Render) -> None:
+    assert f"guardwave replay internal/{samples.GUARD}/12" in words(gate_of(render))
