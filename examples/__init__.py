@@ -1,0 +1,1 @@
+"""Programs that show how guardwave is used; they ship with the source, not with the package."""

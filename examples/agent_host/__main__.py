@@ -1,0 +1,106 @@
+"""`python -m examples.agent_host`: an agent at the terminal, with a stub for its model."""
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import click
+
+from control_plane.client import Assignment, Assignments, GuardTelemetry
+from examples.agent_host.batches import Workbench
+from examples.agent_host.model import Model
+from examples.agent_host.reporting import reporting
+from examples.agent_host.scripts import SCENARIOS
+from examples.agent_host.session import Host, Resolver, Session
+from examples.agent_host.settings import Settings, read_dotenv
+from examples.agent_host.stub_model import StubModel
+from examples.agent_host.terminal import Terminal
+from examples.agent_host.transcript import Transcript
+from examples.agent_host.workshop import workshop
+from reducer.guards.pipeline import GUARDS
+from reducer.vocabulary import Route
+
+
+@click.command()
+@click.option("--scenario", type=click.Choice(sorted(SCENARIOS)), default="failing")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path))
+def main(scenario: str, directory: Path | None) -> None:
+    """Talk to an agent whose model plays a SCENARIO, or to the model at AGENT_MODEL_URL.
+
+    DIRECTORY keeps notes, mails and the transcript; without it they are gone afterwards.
+    """
+    dotenv = Path(".env")
+    project = read_dotenv(dotenv.read_text()) if dotenv.exists() else {}
+    settings = Settings.read(os.environ, project)
+    with contextlib.ExitStack() as open_until_the_end:
+        if directory is None:
+            directory = Path(open_until_the_end.enter_context(tempfile.TemporaryDirectory()))
+        directory.mkdir(parents=True, exist_ok=True)
+        url = settings.model_url
+        if url is None:
+            url = open_until_the_end.enter_context(StubModel(SCENARIOS[scenario]())).url
+        telemetry = open_until_the_end.enter_context(_telemetry(settings))
+        host = Host(
+            Model(url, settings.model_name),
+            Workbench(workshop(directory)),
+            _resolver(settings, telemetry),
+            telemetry,
+        )
+        _talk(host, settings, Transcript(directory / "transcript.ndjson"))
+
+
+def _talk(host: Host, settings: Settings, transcript: Transcript) -> None:
+    terminal = Terminal()
+    terminal.listen_for_interrupts()
+    if settings.mode.diagnostic is not None:
+        terminal.show(settings.mode.diagnostic)
+    session = Session(host, transcript, terminal, person_id=settings.owner)
+    for text in terminal.prompts():
+        result = session.prompt(text)
+        why = "" if result.stopped_by is None else f" by {result.stopped_by}"
+        terminal.show(f"[{result.outcome}{why}]")
+
+
+def _resolver(settings: Settings, telemetry: GuardTelemetry) -> Resolver:
+    """Return who says which mode a guard has: the control plane, or else the process."""
+    if settings.guardwave_url is None or settings.runtime_token is None:
+        alone = tuple(Assignment(guard, settings.mode.mode) for guard in GUARDS)
+        return lambda _: alone
+    assignments = Assignments(
+        settings.guardwave_url,
+        settings.runtime_token,
+        settings.environment,
+        service_version=settings.version,
+        telemetry=telemetry,
+    )
+
+    # At once: each may take 200 ms, and the person waits for all of them.
+    pool = ThreadPoolExecutor(len(GUARDS))
+
+    def resolve(route: Route) -> Sequence[Assignment]:
+        ask = partial(assignments.resolve, owner=settings.owner, route=route.value)
+        return list(pool.map(ask, GUARDS))
+
+    return resolve
+
+
+def _telemetry(settings: Settings) -> contextlib.AbstractContextManager[GuardTelemetry]:
+    token = os.environ.get("GUARDWAVE_INGEST_TOKEN")
+    if settings.guardwave_url is None or token is None:
+        return contextlib.nullcontext(GuardTelemetry())
+    resource = {
+        "service.name": "example-agent-host",
+        "service.version": settings.version,
+        "service.instance.id": str(uuid.uuid4()),
+        "deployment.environment.name": settings.environment,
+    }
+    return reporting(settings.guardwave_url, token, resource)
+
+
+if __name__ == "__main__":
+    main()

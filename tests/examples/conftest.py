@@ -1,0 +1,12 @@
+"""The example host, in a world of its own for each test."""
+
+import pytest
+
+from tests.examples.hosts import World
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
