@@ -38,3 +38,8 @@ _.addr  # gunicorn, by position
 _.order  # dataclasses, to compare what is due at the same time
 _.format_commands  # click, which writes help by it
 _.settle  # agent hosts, when the last call of a batch has settled
+# agent hosts, of the side-effect guard: the typed error, and the two doors to what they keep
+_.arguments_digest
+_.first_call_id
+_.find_candidate
+_.xid_of
