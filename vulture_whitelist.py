@@ -4,6 +4,10 @@ One per line, as `_.name  # who uses it`. Code that nothing uses is deleted inst
 """
 
 _.is_fallback  # agent hosts, of the client's answers
+_.attach  # a host's connections, of the example's session
+_.do_POST  # http.server, by name
+_.format  # as above, of log_message
+_.log_message  # as above
 _.violated  # agent hosts, of what they saw themselves
 _.ttl_s  # orjson, which writes an assignment as it is
 _.model_config  # pydantic, how a model is read and written

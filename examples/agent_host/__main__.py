@@ -14,6 +14,7 @@ import click
 from control_plane.client import Assignment, Assignments, GuardTelemetry
 from examples.agent_host.batches import Workbench
 from examples.agent_host.model import Model
+from examples.agent_host.people import CHANNELS, TERMINAL, Channel
 from examples.agent_host.reporting import reporting
 from examples.agent_host.scripts import SCENARIOS
 from examples.agent_host.session import Host, Resolver, Session
@@ -28,11 +29,13 @@ from reducer.vocabulary import Route
 
 @click.command()
 @click.option("--scenario", type=click.Choice(sorted(SCENARIOS)), default="failing")
+@click.option("--channel", type=click.Choice(list(CHANNELS)), default=TERMINAL.name)
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path))
-def main(scenario: str, directory: Path | None) -> None:
+def main(scenario: str, channel: str, directory: Path | None) -> None:
     """Talk to an agent whose model plays a SCENARIO, or to the model at AGENT_MODEL_URL.
 
-    DIRECTORY keeps notes, mails and the transcript; without it they are gone afterwards.
+    Prompts come through CHANNEL: guards are off on every one but the terminal. DIRECTORY keeps
+    notes, mails and the transcript; without it they are gone afterwards.
     """
     dotenv = Path(".env")
     project = read_dotenv(dotenv.read_text()) if dotenv.exists() else {}
@@ -51,19 +54,22 @@ def main(scenario: str, directory: Path | None) -> None:
             _resolver(settings, telemetry),
             telemetry,
         )
-        _talk(host, settings, Transcript(directory / "transcript.ndjson"))
+        transcript = Transcript(directory / "transcript.ndjson")
+        _talk(host, settings, transcript, CHANNELS[channel])
 
 
-def _talk(host: Host, settings: Settings, transcript: Transcript) -> None:
+def _talk(host: Host, settings: Settings, transcript: Transcript, channel: Channel) -> None:
     terminal = Terminal()
     terminal.listen_for_interrupts()
     if settings.mode.diagnostic is not None:
         terminal.show(settings.mode.diagnostic)
     session = Session(host, transcript, terminal, person_id=settings.owner)
     for text in terminal.prompts():
-        result = session.prompt(text)
+        result = session.prompt(text, channel=channel)
         why = "" if result.stopped_by is None else f" by {result.stopped_by}"
         terminal.show(f"[{result.outcome}{why}]")
+    if terminal.has_hung_up:
+        session.disconnected()
 
 
 def _resolver(settings: Settings, telemetry: GuardTelemetry) -> Resolver:

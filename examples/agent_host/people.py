@@ -18,6 +18,7 @@ class Channel:
 TERMINAL = Channel("terminal", Route.INTERACTIVE_FOREGROUND)
 CHAT_BRIDGE = Channel("chat", Route.CHANNEL)
 MAIL_BRIDGE = Channel("mail", Route.CHANNEL)
+CHANNELS = {each.name: each for each in (TERMINAL, CHAT_BRIDGE, MAIL_BRIDGE)}
 
 
 @dataclass(frozen=True, slots=True)

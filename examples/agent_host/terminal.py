@@ -18,6 +18,7 @@ class Terminal:
         self._source = lines
         self._out = out
         self._cancelled = threading.Event()
+        self.has_hung_up = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def listen_for_interrupts(self) -> None:
@@ -25,11 +26,12 @@ class Terminal:
         signal.signal(signal.SIGINT, lambda *_: self._cancelled.set())
 
     def prompts(self) -> Iterator[str]:
-        """Yield each prompt that is typed; `/quit` and the end of input end it."""
+        """Yield each prompt that is typed, until `/quit` or until the input hangs up."""
         while True:
             self._cancelled.clear()
             line = self._ask("\nyou> ")
             if line is None or line == "/quit":
+                self.has_hung_up = line is None
                 return
             if line:
                 yield line

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("analysis", "control_plane", "dashboards", "reducer")
+PACKAGES = ("analysis", "control_plane", "dashboards", "examples", "reducer")
 CODE = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
 DOCUMENTS = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)#\s]+)")
