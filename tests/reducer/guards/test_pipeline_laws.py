@@ -1,0 +1,121 @@
+"""Laws of the pipeline, and its snapshots."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reducer.guards import repeated_failure
+from reducer.guards.pipeline import GUARDS, Pipeline, dump, restore
+from reducer.guards.receipts import SettledBatch
+from reducer.guards.transition import Transition
+from reducer.vocabulary import Decision, Mode
+from tests.reducer.guards.pipelines import SENDS, Session, ask, every, only, seen
+
+*_, REPEATED = GUARDS
+
+BATCHES = st.lists(
+    st.tuples(
+        st.lists(
+            st.builds(
+                lambda call_id, tool, at: ask(
+                    call_id,
+                    tool,
+                    declaration=SENDS if tool == "send" else ask("x").declaration,
+                    n=at,
+                ),
+                st.sampled_from(["a", "b", "c", None]),
+                st.sampled_from(["read", "send"]),
+                st.integers(0, 2),
+            ),
+            max_size=3,
+        ),
+        st.sampled_from(["success", "timeout", "invalid"]),
+    ),
+    max_size=6,
+)
+
+
+@given(BATCHES)
+def test_shadow_decides_no_call_otherwise_than_off(batches):
+    shadow, off = Session(every(Mode.SHADOW)), Session(every(Mode.OFF))
+    for calls, outcome in batches:
+        assert shadow.turn().turn == off.turn().turn
+        mine, other = shadow.propose(*calls), off.propose(*calls)
+        assert [each._replace(key="") for each in mine.fates] == [
+            each._replace(key="") for each in other.fates
+        ]
+        assert mine.stop == other.stop
+        if mine.stop is not None:
+            break
+        settled, without = shadow.settle(mine.fates, outcome), off.settle(other.fates, outcome)
+        assert (settled.stop, settled.reminder) == (without.stop, without.reminder)
+    assert off.transitions == []
+    assert {each.decision for each in shadow.transitions} <= {
+        Decision.TRACKED,
+        Decision.RESET,
+        Decision.WOULD_WARN,
+        Decision.WOULD_STOP,
+        Decision.WOULD_SUSPEND,
+    }
+
+
+@given(BATCHES, st.sampled_from(list(Mode)))
+def test_a_session_that_is_stored_and_read_between_any_two_events_goes_on_alike(batches, mode):
+    stored, kept = Session(every(mode)), Session(every(mode))
+
+    def both(name, *arguments):
+        stored.state = restore(json.loads(json.dumps(dump(stored.state))))
+        assert stored.state == kept.state
+        first, second = getattr(stored, name)(*arguments), getattr(kept, name)(*arguments)
+        assert first == second
+        return first
+
+    for calls, outcome in batches:
+        both("turn")
+        step = both("propose", *calls)
+        if step.stop is not None:
+            both("prompt", every(mode))
+            continue
+        for each in step.fates:
+            if each.fate == "ask":
+                both("answer_no", each.key)
+        both("settle", step.fates, outcome)
+
+
+@given(BATCHES)
+def test_the_repeated_failure_guard_says_in_the_pipeline_what_it_says_alone(batches):
+    session = Session(only(REPEATED, Mode.WARN))
+    alone = repeated_failure.RepeatedFailure.start(Mode.WARN)
+    told: list[Transition] = []
+    for calls, outcome in batches:
+        step = session.propose(*calls)
+        observations = tuple(seen(each, outcome) for each in step.fates)
+        batch = SettledBatch(observations, is_complete=True, is_input_reliable=True)
+        if session.settle(step.fates, outcome).stop is not None:
+            break
+        alone, transitions, _ = repeated_failure.reduce(alone, batch)
+        told += transitions
+    assert [each for each in session.transitions if each.guard == REPEATED] == told
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        pytest.param({"running": ["a"]}, "running must be a list of a key", id="running"),
+        pytest.param({"is_blocked": 0}, "is_blocked must be true or false", id="blocked"),
+        pytest.param({"stopped_by": "boredom"}, "stopped_by must be", id="stopped by nothing"),
+        pytest.param({"last_key": -1}, "last_key must be a whole number", id="last key"),
+        pytest.param({"repeated": None}, "repeated must be an object", id="a missing guard"),
+        pytest.param({"guard": "x"}, "guard is 'x'", id="another's"),
+    ],
+)
+def test_a_damaged_snapshot_is_refused_with_its_field(changed, message):
+    with pytest.raises(ValueError, match=message):
+        restore({**dump(Pipeline.start(every(Mode.ENFORCE))), **changed})
+
+
+def test_a_snapshot_of_the_future_begins_anew_in_shadow():
+    found = restore({**dump(Pipeline.start(every(Mode.ENFORCE))), "schema": 2})
+    assert found == Pipeline.start(every(Mode.SHADOW))
