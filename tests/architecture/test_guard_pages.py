@@ -7,7 +7,9 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "repeated_tool_failure.md", "side_effect_duplicate.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "repeated_tool_failure.md", "side_effect_duplicate.md"]
+)
 def test_the_python_of_a_page_runs(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     blocks = BLOCK.findall((ROOT / "docs" / "guards" / page).read_text())
