@@ -1,29 +1,49 @@
 """The checks of a gate beside its metrics. What was not reported is no data, never zero."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 
+import pandas as pd
+
+from analysis.balance import balance
+from analysis.consistency import stop_consistency
 from analysis.evidence import Share, WaveEvidence, days_used
+from analysis.purity import version_purity
 from analysis.report import Check, CheckResult
 from analysis.sentences import listed, share
 from reducer.rollout.policy import GatePolicy
-from reducer.vocabulary import Verdict
-
-# Of a cohort's prompts, from which share on those of other versions make the comparison invalid.
-OFF_PIN_LIMIT = Fraction(1, 100)
+from reducer.vocabulary import Gate, Verdict
 
 
-def run_checks(evidence: WaveEvidence, policy: GatePolicy) -> tuple[CheckResult, ...]:
-    """Return every check's result, in the order in which a gate's sentence prefers them."""
+def run_checks(
+    evidence: WaveEvidence,
+    totals: pd.DataFrame,
+    joined: pd.DataFrame | None,
+    policy: GatePolicy,
+) -> tuple[CheckResult, ...]:
+    """Return every check's result, in the order in which a gate's sentence prefers them.
+
+    `totals` are the checked owner totals, `joined` those beside what the guard did
+    (analysis.consistency.joined_totals).
+
+    Raises:
+        ValueError: for guard totals or a roster that fail their checks.
+    """
+    dwell = _dwell(evidence, policy)
     coverage = _coverage(evidence, policy)
-    contract = _contract(evidence, policy)
-    return (
-        _dwell(evidence, policy),
+    checks = [
+        dwell,
         coverage,
-        contract,
+        _contract(evidence, policy),
         _invariants(evidence, coverage),
-        _version_purity(evidence),
-    )
+        version_purity(evidence, totals, policy),
+    ]
+    # Shadow has no cohorts that could be unlike each other.
+    if evidence.gate is not Gate.SHADOW:
+        checks.append(balance(evidence, totals))
+    if evidence.gate is Gate.ENFORCE:
+        is_look = dwell.verdict is Verdict.WITHIN
+        checks.append(stop_consistency(evidence, joined, policy, is_look=is_look))
+    return tuple(checks)
 
 
 def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
@@ -95,28 +115,3 @@ def _invariants(evidence: WaveEvidence, coverage: CheckResult) -> CheckResult:
         sentence = "No violation is known, but coverage does not show that none was missed."
         return CheckResult(Check.INVARIANTS, Verdict.NO_DATA, sentence, numbers)
     return CheckResult(Check.INVARIANTS, Verdict.WITHIN, "No invariant was violated.", numbers)
-
-
-def _version_purity(evidence: WaveEvidence) -> CheckResult:
-    """Whether the wave compares the versions it is about: others stay in, as intended to treat."""
-    seen = {cohort: part for cohort, part in evidence.off_pin.items() if part.whole}
-    numbers: dict[str, int | float | str] = {"allowed_below_share": float(OFF_PIN_LIMIT)}
-    if not seen:
-        sentence = "Version purity is not known: no prompt was started."
-        return CheckResult(Check.VERSION_PURITY, Verdict.NO_DATA, sentence, numbers)
-    for cohort, off in sorted(seen.items()):
-        numbers |= {f"{cohort}_off_pin": off.part, f"{cohort}_prompts": off.whole}
-    if not any(off.part for off in seen.values()):
-        sentence = "Every prompt came from a pinned version."
-        return CheckResult(Check.VERSION_PURITY, Verdict.WITHIN, sentence, numbers)
-    told = listed(
-        [
-            f"{off.part:,} of {off.whole:,} prompts ({share(off.part, off.whole)}) in {cohort}"
-            for cohort, off in sorted(seen.items())
-        ]
-    )
-    sentence = f"Versions that are not pinned started {told}"
-    if any(off.part >= OFF_PIN_LIMIT * off.whole for off in seen.values()):
-        asked = f"{sentence}; less than {100 * float(OFF_PIN_LIMIT):g} % is asked for."
-        return CheckResult(Check.VERSION_PURITY, Verdict.INVALID, asked, numbers)
-    return CheckResult(Check.VERSION_PURITY, Verdict.WITHIN, f"{sentence}.", numbers)

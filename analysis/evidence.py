@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.baseline import Baseline
 from analysis.histograms import Durations
+from analysis.report import Comparison
 from reducer.vocabulary import Cohort, Gate, Invariant
 
 
@@ -112,3 +113,13 @@ def days_used(evidence: WaveEvidence) -> tuple[dt.date, ...]:
     """Return the first `declared_days` complete days; later ones are shown, never used."""
     complete = [day.day for day in evidence.days if day.is_complete]
     return tuple(complete[: evidence.declared_days])
+
+
+def comparison_of(evidence: WaveEvidence) -> Comparison:
+    """Return what the gate's metrics compare: a warn roster without holdback leaves only before."""
+    if evidence.gate is Gate.SHADOW:
+        return Comparison.NONE
+    is_alone = evidence.rostered.get(evidence.reference) == 0
+    if evidence.gate is Gate.WARN and is_alone and evidence.rostered.get(evidence.treated, 0) > 0:
+        return Comparison.BEFORE_AFTER
+    return Comparison.CONCURRENT

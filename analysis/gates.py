@@ -2,15 +2,26 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 import pandas as pd
 
 from analysis import sentences
+from analysis.before_after import BeforeAfter
 from analysis.checks import run_checks
 from analysis.comparison import Judge
-from analysis.evidence import Share, WaveDay, WaveEvidence, days_used
+from analysis.consistency import joined_totals
+from analysis.evidence import Share, WaveDay, WaveEvidence, comparison_of, days_used
 from analysis.frames import COHORT, checked_totals
-from analysis.report import Check, Comparison, Days, GateEvaluation, NotCounted
+from analysis.notes import notes_of
+from analysis.report import (
+    Check,
+    Comparison,
+    Days,
+    GateEvaluation,
+    MetricResult,
+    NotCounted,
+)
 from analysis.rerandomisation import DrawKey
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
@@ -34,19 +45,17 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
     """
     margins = _margins(evidence.gate, policy)
     totals = checked_totals(evidence.owners)
-    checks = run_checks(evidence, policy)
+    joined = joined_totals(evidence, totals)
+    checks = run_checks(evidence, totals, joined, policy)
     is_look = any(
         check.check is Check.DWELL and check.verdict is Verdict.WITHIN for check in checks
     )
-    key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
-    judge = Judge((evidence.treated, evidence.reference), key, policy, is_look)
-    named = [metric for metric in Metric if metric in margins]
-    compare = partial(
-        judge.compare, totals, durations=evidence.durations, baseline=evidence.baseline
-    )
-    metrics = tuple(compare(metric, margins[metric]) for metric in named)
-    shown = [metric for metric in INFORMATIONAL.get(evidence.gate, ()) if metric not in margins]
+    compared = _compared(evidence, totals, policy, margins=margins, is_look=is_look)
+    metrics, kind = compared.metrics, compared.kind
     verdict = _worst([check.verdict for check in checks], [result.verdict for result in metrics])
+    sentence = sentences.gate(checks, metrics, verdict)
+    if kind is Comparison.BEFORE_AFTER:
+        sentence = f"{sentence} {sentences.BEFORE_AFTER}"
     return GateEvaluation(
         environment=evidence.environment,
         guard=evidence.guard,
@@ -55,7 +64,7 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
         treated=evidence.treated,
         reference=evidence.reference,
         verdict=verdict,
-        sentence=sentences.gate(checks, metrics, verdict),
+        sentence=sentence,
         alpha=policy.alpha,
         policy_version=policy.version,
         days=_days(evidence),
@@ -63,9 +72,44 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
         rostered=evidence.rostered,
         lost=evidence.lost,
         metrics=metrics,
-        information=tuple(compare(metric, None) for metric in shown),
+        information=compared.information,
         checks=checks,
-        comparison=Comparison.CONCURRENT if metrics else Comparison.NONE,
+        notes=notes_of(evidence, totals, joined, metrics, policy=policy, comparison=kind),
+        comparison=kind,
+    )
+
+
+class _Compared(NamedTuple):
+    kind: Comparison
+    metrics: tuple[MetricResult, ...]
+    information: tuple[MetricResult, ...]
+
+
+def _compared(
+    evidence: WaveEvidence,
+    totals: pd.DataFrame,
+    policy: GatePolicy,
+    *,
+    margins: Mapping[Metric, float],
+    is_look: bool,
+) -> _Compared:
+    named = [metric for metric in Metric if metric in margins]
+    kind = comparison_of(evidence)
+    if kind is Comparison.BEFORE_AFTER:
+        paired = BeforeAfter(evidence, policy, is_look)
+        return _Compared(
+            kind, tuple(paired.compare(totals, metric, margins[metric]) for metric in named), ()
+        )
+    key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
+    judge = Judge((evidence.treated, evidence.reference), key, policy, is_look)
+    compare = partial(
+        judge.compare, totals, durations=evidence.durations, baseline=evidence.baseline
+    )
+    shown = [metric for metric in INFORMATIONAL.get(evidence.gate, ()) if metric not in margins]
+    return _Compared(
+        kind,
+        tuple(compare(metric, margins[metric]) for metric in named),
+        tuple(compare(metric, None) for metric in shown),
     )
 
 

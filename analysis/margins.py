@@ -8,7 +8,7 @@ import math
 from analysis import sentences
 from analysis.cohorts import CohortRatio
 from reducer.rollout.policy import GatePolicy
-from reducer.vocabulary import Cohort, Metric
+from reducer.vocabulary import Metric
 
 # Of what a float holds; a ratio beyond it tells nobody anything.
 LARGEST_LOGARITHM = 700.0
@@ -43,7 +43,7 @@ def shortfalls(
     margin: float,
     ratios: tuple[CohortRatio, CohortRatio],
     *,
-    cohorts: tuple[Cohort, Cohort],
+    cohorts: tuple[str, str],
     policy: GatePolicy,
 ) -> list[str]:
     """Name what either cohort lacks of the minimum data; the first cohort that lacks it speaks.

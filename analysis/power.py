@@ -102,6 +102,16 @@ def power(design: Design, *, alpha: float, harm: float = 0.0) -> float:
     return float(stats.nct.cdf(limit, freedom, shift))
 
 
+def power_of_figures(
+    standard_error: float, degrees_of_freedom: float | None, margin: float, *, alpha: float
+) -> float | None:
+    """Return the power at no true harm of a comparison that was made; None without a spread."""
+    if standard_error <= 0.0 or degrees_of_freedom is None:
+        return None
+    limit = -float(special.stdtrit(degrees_of_freedom, 1.0 - alpha))
+    return float(stats.nct.cdf(limit, degrees_of_freedom, -margin / standard_error))
+
+
 def treated_needed(
     variance: float, margin: float, *, alpha: float, power_aim: float, share_bps: int
 ) -> int | None:

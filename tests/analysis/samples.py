@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.evidence import DrawInputs
 from analysis.frames import Outcomes, checked_totals, outcomes
 from analysis.gates import Share, WaveDay, WaveEvidence
+from reducer.rollout.draw import ALGORITHM, BPS, draw
 from reducer.rollout.policy import MinimumData
 from reducer.vocabulary import Cohort, Gate, Metric
 from tests.policies import shipped_policy
@@ -28,6 +30,7 @@ REFERENCE_METRICS = {
     Metric.TOKENS: "tokens",
     Metric.TURNS: "turns",
 }
+ENVIRONMENT, GUARD, SALT = "internal", "repeated_tool_failure", "00" * 16 + ".0"
 PAIR = (Cohort.ENFORCED, Cohort.CONTROL)
 ENFORCE_MARGINS = {
     Metric.COMPLETION: 0.01,
@@ -75,16 +78,20 @@ def compared(totals: pd.DataFrame, metric: Metric, pair: tuple[Cohort, Cohort] =
 
 
 def simulated_totals(*, treated: int, control: int, seed: int = 7, harm: float = 0.0):
-    """Return owners of even size, 94 % of whose prompts complete; `harm` lowers the treated's."""
+    """Return owners of even size, 94 % of whose prompts complete; `harm` lowers the treated's.
+
+    They come in the order of the draw, so that it treats the first of them.
+    """
     source = np.random.default_rng(seed)
     owners = treated + control
     is_treated = np.arange(owners) < treated
+    names = [f"o{place:05d}" for place in range(owners)]
     started = source.integers(40, 80, owners)
     cancelled = source.binomial(started, 0.03)
     completed = source.binomial(started - cancelled, np.where(is_treated, 0.94 - harm, 0.94))
     return pd.DataFrame(
         {
-            "owner": [f"o{place:05d}" for place in range(owners)],
+            "owner": draw(ENVIRONMENT, GUARD, SALT, names, share_bps=0).pseudonyms,
             "cohort": np.where(is_treated, "enforced", "control"),
             "started": started,
             "cancelled": cancelled,
@@ -109,17 +116,52 @@ def days(complete: int, *, incomplete: int = 0) -> tuple[WaveDay, ...]:
     )
 
 
+def draw_inputs(owners: pd.DataFrame, pair: tuple[Cohort, Cohort]) -> DrawInputs:
+    """Return what a draw of the pair's owners is made from that treats as many as are treated.
+
+    Simulated owners are named so that it also treats the very ones that are.
+    """
+    names = owners.loc[owners["cohort"].isin([cohort.value for cohort in pair]), "owner"]
+    treated = int((owners["cohort"] == pair[0].value).sum())
+    share_bps = -(-treated * BPS // len(names)) if len(names) else BPS
+    return DrawInputs(ALGORITHM, SALT, share_bps, tuple(dict.fromkeys(names)))
+
+
+def consistent_stops(owners: pd.DataFrame) -> pd.DataFrame | None:
+    """Return guard totals in which as many prompts stop as would have; None for no plain counts."""
+    started = pd.to_numeric(owners["started"], errors="coerce")
+    if owners["owner"].duplicated().any() or not (started >= 0).all() or started.max() > 10**9:
+        return None
+    plain = owners.assign(started=started).sort_values("owner")
+    stops = np.random.default_rng(5).binomial(plain["started"].to_numpy(dtype=np.int64), 0.004)
+    return pd.DataFrame(
+        {
+            "owner": plain["owner"],
+            "would_stopped": stops,
+            "stopped": stops,
+            "calls_after_would_stop": 3 * stops,
+            "unreliable": 0,
+            "off_pin": 0,
+        }
+    )
+
+
 def wave(owners: pd.DataFrame, **changes: object) -> WaveEvidence:
     """Return an enforce wave with everything in order, but for `changes`."""
+    pair = (
+        Cohort(str(changes.get("treated", PAIR[0]))),
+        Cohort(str(changes.get("reference", PAIR[1]))),
+    )
+    counted = owners["cohort"].value_counts()
     evidence = WaveEvidence(
-        environment="internal",
-        guard="repeated_tool_failure",
+        environment=ENVIRONMENT,
+        guard=GUARD,
         gate=Gate.ENFORCE,
         wave=3,
-        treated=Cohort.ENFORCED,
-        reference=Cohort.CONTROL,
+        treated=PAIR[0],
+        reference=PAIR[1],
         owners=owners,
-        rostered={Cohort.ENFORCED: 50, Cohort.CONTROL: 950},
+        rostered={cohort: int(counted.get(cohort.value, 0)) for cohort in pair},
         days=days(7),
         declared_days=7,
         coverage=Share(9_990, 10_000),
@@ -127,7 +169,8 @@ def wave(owners: pd.DataFrame, **changes: object) -> WaveEvidence:
         off_pin=dict.fromkeys(PAIR, Share(0, 10_000)),
         violations={},
         lost=4,
+        draw=draw_inputs(owners, pair) if pair[0] is not pair[1] else None,
+        guard_totals=consistent_stops(owners),
     )
-    pair = [changes.get(side, getattr(evidence, side)) for side in ("treated", "reference")]
     changes = {"off_pin": dict.fromkeys(pair, Share(0, 10_000)), **changes}
     return dataclasses.replace(evidence, **changes)  # type: ignore[arg-type]  # by field name

@@ -2,10 +2,10 @@
 
 import pytest
 
-from analysis.checks import run_checks
 from analysis.evidence import Share
+from analysis.frames import checked_totals
 from analysis.gates import evaluate
-from analysis.report import Check
+from analysis.purity import version_purity
 from reducer.vocabulary import Cohort, Gate, Verdict
 from tests.analysis.samples import POLICY, simulated_totals, wave
 
@@ -23,8 +23,7 @@ def good_owners():
 
 
 def purity_of(evidence):
-    (found,) = [each for each in run_checks(evidence, POLICY) if each.check is Check.VERSION_PURITY]
-    return found
+    return version_purity(evidence, checked_totals(evidence.owners), POLICY)
 
 
 @pytest.mark.parametrize(

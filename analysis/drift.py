@@ -1,0 +1,105 @@
+"""What may be wrong with the days before the wave: cohorts apart already, or a control that moved.
+
+Both warn a person and decide nothing. Cohorts that chance left apart stay as they are, since a
+salt that is drawn until they look alike is no draw; CUPED takes the difference into account.
+"""
+
+import pandas as pd
+
+from analysis import agreement, sentences
+from analysis.balance import treated_owners
+from analysis.baseline import COMPARABLE, Baseline
+from analysis.before_after import paired_contrast, paired_outcomes, two_sided_p
+from analysis.evidence import WaveEvidence
+from analysis.frames import COHORT, OWNER, outcomes
+from analysis.report import Note, Topic
+from analysis.rerandomisation import DrawKey, Draws
+from reducer.rollout import draw
+from reducer.rollout.policy import GatePolicy
+from reducer.vocabulary import Metric
+
+# Below it a note is a warning. Of several metrics one reaches it by chance in a few of 100 waves.
+ALPHA = 0.01
+COMPARED = tuple(metric for metric in Metric if metric is not Metric.LATENCY_P95)
+
+
+def baseline_balance(evidence: WaveEvidence, policy: GatePolicy) -> Note | None:
+    """Run the gate's test on the days before, at a margin of zero, with the wave's own cohorts.
+
+    None without a baseline, or without the draw that says who will be treated.
+    """
+    baseline, inputs = evidence.baseline, evidence.draw
+    if baseline is None or inputs is None or inputs.algorithm != draw.ALGORITHM:
+        return None
+    treated = treated_owners(evidence, inputs)
+    owners = baseline.owners[baseline.owners[OWNER].isin(inputs.owners)]
+    is_treated = owners[OWNER].isin(treated)
+    sides = (evidence.treated, evidence.reference)
+    placed = owners.assign(
+        **{COHORT: is_treated.map({True: sides[0].value, False: sides[1].value})}
+    )
+    key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
+    strict = agreement.strict(policy, ALPHA)
+    draws = Draws(key)
+    found: dict[Metric, float] = {}
+    for metric in COMPARED:
+        own = outcomes(placed, metric, sides)
+        harm = [float(own.harm[at].sum()) for at in (own.is_treated, ~own.is_treated)]
+        has_both = 0 < int(own.is_treated.sum()) < len(own.is_treated)
+        if has_both and (min(harm) > 0.0 or not metric.is_ratio):
+            found[metric] = agreement.two_sided_p(own, metric, key, strict, draws=draws)
+    if not found:
+        return None
+    days = f"the {len(baseline.days)} days before the wave"
+    apart = _below(found)
+    sentence = f"On {days} the cohorts were alike."
+    if apart:
+        sentence = (
+            f"On {days} the cohorts already differed in {apart}; keep the draw and read the "
+            "comparison with that in mind."
+        )
+    return Note(Topic.BASELINE_BALANCE, bool(apart), sentence, _numbers(found))
+
+
+def control_moved(evidence: WaveEvidence, totals: pd.DataFrame) -> Note | None:
+    """Compare the reference's owners with themselves before the wave, over checked totals.
+
+    A reference that moved may have met the treated at a shared backend, or the period changed.
+    None without a comparable baseline.
+    """
+    baseline = evidence.baseline
+    if baseline is None:
+        return None
+    found = _moves(evidence, baseline, totals)
+    if not found:
+        return None
+    moved = _below(found)
+    sentence = f"{evidence.reference} did as in the days before the wave."
+    if moved:
+        sentence = (
+            f"{evidence.reference} moved against the days before the wave in {moved}; see whether "
+            "the cohorts share a backend, or what changed for all."
+        )
+    sentence = sentence[0].upper() + sentence[1:]
+    return Note(Topic.CONTROL_MOVED, bool(moved), sentence, _numbers(found))
+
+
+def _moves(evidence: WaveEvidence, baseline: Baseline, totals: pd.DataFrame) -> dict[Metric, float]:
+    before = baseline.owners[baseline.owners[COMPARABLE]].drop(columns=COMPARABLE)
+    found: dict[Metric, float] = {}
+    for metric in COMPARED:
+        own = paired_outcomes(totals, before, metric, evidence.reference)
+        contrast = paired_contrast(own, is_log=metric.is_ratio)
+        if contrast is not None:
+            found[metric] = two_sided_p(contrast)
+    return found
+
+
+def _below(found: dict[Metric, float]) -> str:
+    return sentences.listed(
+        [f"{sentences.label(metric)} (p = {p:.2g})" for metric, p in found.items() if p < ALPHA]
+    )
+
+
+def _numbers(found: dict[Metric, float]) -> dict[str, int | float | str]:
+    return {f"p_{metric}": p for metric, p in found.items()}

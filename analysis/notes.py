@@ -1,0 +1,63 @@
+"""The notes of an evaluation: shown beside checks and metrics, they decide nothing."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis import sentences
+from analysis.consistency import saved_calls, supported_hosts
+from analysis.drift import baseline_balance, control_moved
+from analysis.evidence import WaveEvidence
+from analysis.margins import harm_margin
+from analysis.power import power_of_figures
+from analysis.report import Comparison, MetricResult, Note, Topic
+from reducer.rollout.policy import GatePolicy
+
+
+def notes_of(
+    evidence: WaveEvidence,
+    totals: pd.DataFrame,
+    joined: pd.DataFrame | None,
+    metrics: Sequence[MetricResult],
+    *,
+    policy: GatePolicy,
+    comparison: Comparison,
+) -> tuple[Note, ...]:
+    """Return what the evidence holds of all notes, over checked totals; what it lacks is left out.
+
+    `joined` are the guard totals beside the owners (analysis.consistency.joined_totals).
+    """
+    found: list[Note | None] = [supported_hosts(evidence, joined)]
+    if comparison is not Comparison.NONE:
+        found += [power_note(metrics, policy), saved_calls(evidence, joined, policy.alpha)]
+    if comparison is Comparison.CONCURRENT:
+        found += [baseline_balance(evidence, policy), control_moved(evidence, totals)]
+    return tuple(note for note in found if note is not None)
+
+
+def power_note(metrics: Sequence[MetricResult], policy: GatePolicy) -> Note | None:
+    """Say how often owners such as these would show a harmless guard within each margin.
+
+    It follows from the standard error that was seen and never from the estimate, so it is no
+    second opinion on the result.
+    """
+    numbers: dict[str, int | float | str] = {}
+    parts = []
+    for result in metrics:
+        figures = result.figures
+        if figures.margin is None or figures.standard_error is None:
+            continue
+        margin = harm_margin(figures.metric, abs(figures.tested_margin or figures.margin))
+        reached = power_of_figures(
+            figures.standard_error, figures.degrees_of_freedom, margin, alpha=policy.alpha
+        )
+        if reached is not None:
+            numbers[f"power_{figures.metric}"] = reached
+            parts.append(f"{sentences.label(figures.metric)} {100.0 * reached:.0f} %")
+    if not parts:
+        return None
+    sentence = (
+        f"Power with no true harm: {sentences.listed(parts)}. More owners raise it, more days "
+        "hardly do."
+    )
+    return Note(Topic.POWER, False, sentence, numbers)
