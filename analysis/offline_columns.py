@@ -201,7 +201,7 @@ def _explicit(file: pd.DataFrame, entries: pd.DataFrame) -> ExplicitHistograms:
         raise ValueError(f"column {BOUNDS!r}: {first!r} are no numbers; give ms") from None
     is_outside = ~entries[BUCKET].between(0, len(bounds)).to_numpy()
     why = f"is no bucket of {len(bounds)} bounds; they are counted from 0 to {len(bounds)}"
-    refuse_cells(entries, is_outside, BUCKET, why=why)
+    refuse_cells(entries.rename(columns={BUCKET: HISTOGRAM}), is_outside, HISTOGRAM, why=why)
     places, owners = pd.factorize(entries[OWNER], sort=True)
     counts = np.zeros((len(owners), len(bounds) + 1), dtype=np.int64)
     np.add.at(counts, (places, entries[BUCKET].to_numpy()), entries[COUNT].to_numpy())

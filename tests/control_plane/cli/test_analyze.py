@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -25,6 +27,7 @@ def run(*words: str):
     return CliRunner().invoke(main, ["analyze", *words])
 
 
+@cache
 def answer(dataset: str, *words: str):
     found = run(str(REFERENCES / f"{dataset}.csv"), "-o", "json", *words)
     assert found.exit_code in {0, 3, 4, 6, 9}, found.output
@@ -42,6 +45,12 @@ def test_a_reference_dataset_gives_what_its_peers_computed(dataset, metric):
     assert found["treated"] == pytest.approx(known["ratio"]["enforce"], rel=1e-10)
     assert found["margin"] == known["margin"]
     assert found["cuped"] is None
+    # Peers take CR1 over the owners of both arms together, and ours is each arm's own.
+    for name, value in known["se_diff"].items():
+        (correction,) = re.findall(r"crv?([0-3])", name)
+        if correction == "1":
+            continue
+        assert found["se"][f"cr{correction}"] == pytest.approx(value, rel=1e-10)
     if known["kind"] == "diff":
         assert found["estimate"] == pytest.approx(known["difference"], rel=1e-10)
         assert found["cr2_bound"] == pytest.approx(bound, rel=1e-8)
@@ -61,6 +70,25 @@ def test_the_p_value_lies_inside_the_stated_tolerance(dataset, metric):
     p = known["p"]
     spread = known["sd_between_injections"] ** 2 + known["mc_se_of_mean"] ** 2
     assert abs(found - p) <= 4 * math.sqrt(spread + p * (1 - p) / PERMUTATIONS)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_latency_is_cut_where_the_peers_cut_it(dataset):
+    found = answer(dataset, "--no-cuped")["metrics"]["latency_p95"]
+    known = reference_values(dataset)["latency_p95"]
+    pooled = known["pooled_cut"]
+    edges = known["p95_upper_edge_ms"]
+    assert found["treated"] == pytest.approx(edges["enforce"], rel=1e-12)
+    assert found["control"] == pytest.approx(edges["warn"], rel=1e-12)
+    assert found["tested_margin"] == pytest.approx(known["tested_margin"], rel=1e-12)
+    assert found["cut"]["scale"] == known["scale"]
+    contrast = found["cut"]["treated_slow"] - found["cut"]["control_slow"]
+    assert contrast == pytest.approx(pooled["contrast"], rel=1e-9)
+    assert found["se"]["cr2"] == pytest.approx(pooled["se_cr2[statsmodels WLS HC2]"], rel=1e-10)
+    told = pooled["rerandomisation_p_harm_at_margin"]
+    p = told["p"]
+    tolerance = 4 * math.sqrt(told["mc_se"] ** 2 + p * (1 - p) / PERMUTATIONS)
+    assert abs(found["p_harm_at_margin"] - p) <= tolerance
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -99,7 +127,20 @@ def test_one_owner_with_most_prompts_is_too_little_data(words):
 def test_the_same_file_in_another_order_gives_the_same_answer(tmp_path):
     table = pd.read_csv(FILE, dtype=str, keep_default_na=False)
     table.sample(frac=1, random_state=3).to_csv(tmp_path / "owners.csv", index=False)
-    assert answer(FILE.stem) == json.loads(run(str(tmp_path / "owners.csv"), "-o", "json").stdout)
+    again = run(str(tmp_path / "owners.csv"), "-o", "json")
+    assert answer(FILE.stem) == json.loads(again.stdout)
+
+
+def test_days_before_the_wave_are_made_use_of_unless_told_otherwise():
+    with_days = answer(FILE.stem)["metrics"]["tokens"]
+    table = pd.read_csv(FILE)
+    active = table[table["prompts"] > 0]
+    seen = int((active["pre_prompts"] > 0).sum())
+    assert with_days["cuped"]["owners_with_baseline"] == seen
+    assert with_days["cuped"]["owners_new"] == len(active) - seen
+    assert 0 < with_days["cuped"]["variance_ratio"] < 1
+    without = answer(FILE.stem, "--no-cuped")["metrics"]["tokens"]
+    assert (without["cuped"], without["estimate"]) == (None, with_days["estimate"])
 
 
 def test_a_margin_and_alpha_of_ones_own_are_used():

@@ -1,0 +1,148 @@
+"""Files of owners: durations at any scale or with bounds of their own, and what they can test."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.offline import analyse, to_wire
+from analysis.offline_columns import Arms, read_columns
+from reducer.vocabulary import Gate, Metric, Verdict
+from tests.analysis.samples import ENFORCE_MARGINS, NO_MINIMUM, REFERENCES
+
+ARMS = Arms("enforce", "warn")
+POLICY = replace(
+    NO_MINIMUM,
+    margins={Gate.ENFORCE: {**ENFORCE_MARGINS, Metric.LATENCY_P95: 1.10}},
+)
+
+
+def file_of(**columns: Any) -> pd.DataFrame:
+    """Return a reference file as texts, with columns added, replaced or, for None, left out."""
+    table = pd.read_csv(REFERENCES / "dev-1-lognormal-aa.csv", dtype=str, keep_default_na=False)
+    for name, column in columns.items():
+        table = table.drop(columns=name) if column is None else table.assign(**{name: column})
+    return table
+
+
+def latency(file: pd.DataFrame):
+    wire = to_wire(analyse(file, ARMS, POLICY))["metrics"]
+    assert isinstance(wire, dict)
+    return wire["latency_p95"]
+
+
+def finer(histogram: str) -> str:
+    """Return a histogram one scale finer, everything in the lower half of its bucket."""
+    pairs = [pair.split(":") for pair in histogram.split()]
+    return " ".join(f"{2 * int(bucket)}:{count}" for bucket, count in pairs)
+
+
+def test_files_of_mixed_scales_are_merged_to_the_coarsest():
+    table = file_of()
+    is_even = np.arange(len(table)) % 2 == 0
+    mixed = file_of(
+        latency_scale=np.where(is_even, "3", "4"),
+        latency_hist=[
+            text if even else finer(text)
+            for even, text in zip(is_even, table["latency_hist"], strict=True)
+        ],
+    )
+    assert latency(mixed) == latency(table)
+    assert latency(mixed)["cut"]["scale"] == 3
+
+
+def test_coarse_buckets_are_told_of_in_the_sentence():
+    assert "scale 5 or finer is asked for" in latency(file_of())["sentence"]
+
+
+def explicit(bounds: list[float]) -> pd.DataFrame:
+    """Return the reference file with its durations counted between bounds in ms."""
+    table = file_of()
+    edges = " ".join(f"{bound:g}" for bound in bounds)
+    written = []
+    for text in table["latency_hist"]:
+        counts = np.zeros(len(bounds) + 1, dtype=int)
+        for pair in text.split():
+            bucket, count = pair.split(":")
+            upper = 2.0 ** ((int(bucket) + 1) / 8)
+            counts[int(np.searchsorted(bounds, upper))] += int(count)
+        written.append(" ".join(f"{at}:{count}" for at, count in enumerate(counts) if count))
+    return file_of(latency_scale=None, latency_bounds=edges, latency_hist=written)
+
+
+def test_explicit_buckets_test_the_margin_that_their_bounds_allow():
+    bounds = [round(1000 * 1.05**step, 6) for step in range(80)]
+    found = latency(explicit(bounds))
+    assert found["cut"]["scale"] is None
+    assert 1.0 < found["tested_margin"] <= 1.10 * (1 + 1e-9)
+    assert found["p_harm_at_margin"] is not None
+
+
+def test_explicit_buckets_too_wide_for_the_margin_are_no_data():
+    found = latency(explicit([1000, 10_000, 100_000]))
+    assert (found["verdict"], found["reason"]) == ("no_data", "buckets_too_wide")
+    assert found["p_harm_at_margin"] is None
+
+
+def test_a_file_without_durations_leaves_latency_without_data():
+    result = analyse(file_of(latency_scale=None, latency_hist=None), ARMS, POLICY)
+    assert result.verdict in {Verdict.NO_DATA, Verdict.BEYOND}
+    (found,) = [each for each in result.metrics if each.figures.metric is Metric.LATENCY_P95]
+    assert (found.verdict, found.reason) == (Verdict.NO_DATA, "no_durations")
+
+
+def test_cancelled_prompts_are_in_no_failure():
+    table = file_of()
+    without = analyse(table, ARMS, POLICY).metrics[0].figures
+    prompts = table["prompts"].astype(int)
+    more = file_of(prompts=(prompts + 3).astype(str), cancelled="3")
+    with_some = analyse(more, ARMS, POLICY).metrics[0].figures
+    assert with_some.treated.value == without.treated.value
+    assert with_some.estimate == without.estimate
+
+
+def test_an_owner_without_a_histogram_has_no_durations():
+    table = file_of()
+    table.loc[3, ["latency_hist", "latency_scale"]] = ""
+    durations = read_columns(table, ARMS).durations
+    assert durations is not None
+    assert table.loc[3, "owner"] not in durations.owners
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        pytest.param({"latency_scale": None}, "'latency_scale' is missing", id="no scale"),
+        pytest.param({"latency_hist": None}, "'latency_hist' is missing", id="no histogram"),
+        pytest.param({"latency_bounds": "1 2"}, "exclude each other", id="scale and bounds"),
+        pytest.param({"pre_tokens": None}, "'pre_tokens' is missing", id="half a baseline"),
+        pytest.param(
+            {"latency_scale": None, "latency_bounds": "fast slow"}, "are no numbers", id="words"
+        ),
+        pytest.param(
+            {"latency_scale": None, "latency_bounds": "1 2"}, "is no bucket of 2 bounds", id="place"
+        ),
+        pytest.param(
+            {"latency_scale": None, "latency_bounds": "2 1", "latency_hist": ["0:1"] + 179 * [""]},
+            "must be finite and rise",
+            id="falling",
+        ),
+    ],
+)
+def test_columns_that_do_not_fit_each_other_are_refused(columns, words):
+    with pytest.raises(ValueError, match=words):
+        read_columns(file_of(**columns), ARMS)
+
+
+def test_bounds_are_the_same_in_every_row():
+    table = explicit([1000, 10_000])
+    table.loc[5, "latency_bounds"] = "1000 20000"
+    with pytest.raises(ValueError, match="row 5: '1000 20000' are not the bounds of the first"):
+        read_columns(table, ARMS)
+
+
+def test_one_arm_is_not_compared_with_itself():
+    with pytest.raises(ValueError, match="both arms are 'warn'"):
+        read_columns(file_of(), Arms("warn", "warn"))
