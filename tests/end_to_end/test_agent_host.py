@@ -1,0 +1,124 @@
+"""The example host as a person starts it: its telemetry arrives in a running guardwave."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane.client import Assignments
+from reducer.guards.pipeline import GUARDS
+from reducer.vocabulary import Mode
+from tests.end_to_end.serving import Api, Served, polls
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT, OWNER, VERSION = "internal", "workspace-1", "1.0.0"
+WHY = "a test of the example host"
+PATIENCE_S = 20.0
+# What the base install does not bring; a host must do without all of it.
+SERVER = ("analysis", "dashboards", "flask", "msgpack", "numpy", "pandas", "pydantic", "redis")
+# A process in which these modules can't be found, as in an environment that lacks them.
+WITHOUT = """
+import runpy, sys
+absent = tuple(sys.argv.pop(1).split(","))
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if any(f"{name}.".startswith(f"{each}.") for each in absent):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+runpy.run_module("examples.agent_host", run_name="__main__", alter_sys=True)
+"""
+
+pytestmark = pytest.mark.xdist_group("served")
+
+
+def talk(*options, typed, directory, absent=SERVER, **environment):
+    """Start the host as docs/embed.md says, type lines, and return what it printed."""
+    kept = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith(("AGENT_", "GUARDWAVE_", "OTEL_"))
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT, ",".join(absent), *options],
+        cwd=directory,
+        env={**kept, "PYTHONPATH": str(ROOT), **environment},
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return run.stdout
+
+
+@pytest.mark.parametrize(
+    ("mode", "ending"),
+    [
+        pytest.param("enforce", "[guard_stopped by repeated_tool_execution_failure]", id="enforce"),
+        pytest.param("shadow", "[completed]", id="shadow"),
+    ],
+)
+def test_the_example_runs_with_the_base_install_alone(tmp_path, mode, ending):
+    absent = (*SERVER, "opentelemetry.sdk", "opentelemetry.exporter")
+    said = talk(typed="go\n/quit\n", directory=tmp_path, absent=absent, AGENT_GUARD_MODE=mode)
+    assert ending in said
+
+
+def test_a_dotenv_in_the_directory_does_not_reach_the_guards(tmp_path):
+    (tmp_path / ".env").write_text("AGENT_GUARD_MODE=enforce\n")
+    assert "[completed]" in talk(typed="go\n/quit\n", directory=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with tempfile.TemporaryDirectory(prefix="gw-") as directory:
+        made = Served(Path(directory))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.end()
+
+
+def test_what_the_example_reports_is_evidence_for_every_guard(served, tmp_path):
+    admin = Api(served.url, served.token("--role", "admin"))
+    at = ("--environment", ENVIRONMENT)
+    runtime = served.token("--role", "runtime", *at)
+    ingest = served.token("--role", "ingest", *at, "--trusted")
+    admin.put(f"/environments/{ENVIRONMENT}", {"reason": WHY})
+    for guard in GUARDS:
+        rollout = f"/environments/{ENVIRONMENT}/guards/{guard}"
+        admin.put(rollout, {"version_pin": [VERSION], "reason": WHY})
+    facts = {"ownership": "known", "trusted": True}
+    admin.put(f"/environments/{ENVIRONMENT}/owners/{OWNER}", facts)
+    assert any(is_known(served.url, runtime) for _ in polls(PATIENCE_S)), served.log
+    said = talk(
+        typed="go\n/quit\n",
+        directory=tmp_path,
+        GUARDWAVE_URL=served.url,
+        GUARDWAVE_TOKEN=runtime,
+        GUARDWAVE_INGEST_TOKEN=ingest,
+    )
+    assert "[completed]" in said
+    told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+    evidence = {each["guard"]: each for each in told["evidence"]}
+    assert set(evidence) == set(GUARDS)
+    for each in evidence.values():
+        assert (each["started"], each["completed"], each["turns"]) == (1, 1, 7)
+    assert admin.get(f"/environments/{ENVIRONMENT}")["latch"] is None
+
+
+def is_known(url, runtime):
+    """Whether a worker gives this owner a mode of its own under every guard."""
+    assignments = Assignments(url, runtime, ENVIRONMENT, service_version=VERSION)
+    found = [assignments.resolve(guard, OWNER) for guard in GUARDS]
+    assignments.close()
+    return all((each.mode, each.cohort) == (Mode.SHADOW, "everyone") for each in found)
