@@ -1,6 +1,7 @@
 """The example host as a person starts it: its telemetry arrives in a running guardwave."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,8 +16,10 @@ from reducer.vocabulary import Mode
 from tests.end_to_end.serving import Api, Served, polls
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "embed.md"
+SHORTEST = re.compile(r"<!-- a test runs this -->\n```python\n(.*?)```", re.DOTALL)
+SET_UP = re.compile(r"<!-- a test runs this -->\n```console\n(.*?)```", re.DOTALL)
 ENVIRONMENT, OWNER, VERSION = "internal", "workspace-1", "1.0.0"
-WHY = "a test of the example host"
 PATIENCE_S = 20.0
 # What the base install does not bring; a host must do without all of it.
 SERVER = ("analysis", "dashboards", "flask", "msgpack", "numpy", "pandas", "pydantic", "redis")
@@ -89,31 +92,52 @@ def served() -> Iterator[Served]:
 
 
 def test_what_the_example_reports_is_evidence_for_every_guard(served, tmp_path):
-    admin = Api(served.url, served.token("--role", "admin"))
-    at = ("--environment", ENVIRONMENT)
-    runtime = served.token("--role", "runtime", *at)
-    ingest = served.token("--role", "ingest", *at, "--trusted")
-    admin.put(f"/environments/{ENVIRONMENT}", {"reason": WHY})
-    for guard in GUARDS:
-        rollout = f"/environments/{ENVIRONMENT}/guards/{guard}"
-        admin.put(rollout, {"version_pin": [VERSION], "reason": WHY})
-    facts = {"ownership": "known", "trusted": True}
-    admin.put(f"/environments/{ENVIRONMENT}/owners/{OWNER}", facts)
+    tokens = set_up_as_documented(served)
+    runtime = tokens["GUARDWAVE_TOKEN"]
     assert any(is_known(served.url, runtime) for _ in polls(PATIENCE_S)), served.log
-    said = talk(
-        typed="go\n/quit\n",
-        directory=tmp_path,
-        GUARDWAVE_URL=served.url,
-        GUARDWAVE_TOKEN=runtime,
-        GUARDWAVE_INGEST_TOKEN=ingest,
-    )
+    said = talk(typed="go\n/quit\n", directory=tmp_path, **tokens)
     assert "[completed]" in said
+    admin = Api(served.url, served.token("--role", "admin"))
     told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
     evidence = {each["guard"]: each for each in told["evidence"]}
     assert set(evidence) == set(GUARDS)
     for each in evidence.values():
         assert (each["started"], each["completed"], each["turns"]) == (1, 1, 7)
     assert admin.get(f"/environments/{ENVIRONMENT}")["latch"] is None
+
+
+def set_up_as_documented(served):
+    """Run the commands of docs/embed.md against a server; return what they export."""
+    (script,) = SET_UP.findall(DOCS.read_text())
+    script = script.replace("http://localhost:8080", served.url)
+    script = script.replace("guardwave token", f"{sys.executable} -m control_plane.cli token")
+    run = subprocess.run(
+        ["bash", "-euc", f"{script}\nenv -0 >environment"],
+        cwd=served.data_dir,
+        env={**served.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run
+    pairs = (served.data_dir / "environment").read_text().split("\0")
+    exported = dict(pair.split("=", 1) for pair in pairs if pair)
+    names = ("GUARDWAVE_URL", "GUARDWAVE_TOKEN", "GUARDWAVE_INGEST_TOKEN")
+    return {name: exported[name] for name in names}
+
+
+def test_the_shortest_host_of_the_documentation_runs():
+    (source,) = SHORTEST.findall(DOCS.read_text())
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def is_known(url, runtime):
