@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from reducer.conformance.fields import Fields, pointer
 from reducer.guards.calls import ToolCall
@@ -24,6 +24,11 @@ Word = TypeVar("Word", bound=StrEnum)
 _OUTCOMES = {"success": ExecutionStatus.SUCCESS, "error": ExecutionStatus.ERROR}
 
 
+class _Asked(NamedTuple):
+    request: str
+    scope: Scope
+
+
 class Machine:
     """One guard in enforce, with the settings and tools of a vector's config."""
 
@@ -35,7 +40,7 @@ class Machine:
             name: _declaration(Fields.of(each, pointer("/config/tools", name)))
             for name, each in fields.mapping("tools", missing={}).items()
         }
-        self._asked: dict[str, str] = {}
+        self._asked: dict[str, _Asked] = {}
 
     def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
         """Take one event; `parallel` proposes all of its calls before any of them ends."""
@@ -57,7 +62,7 @@ class Machine:
     def _carried_out(self, calls: list[Fields]) -> list[Mapping[str, object]]:
         steps = [self._proposed(each) for each in calls]
         return [
-            self._output(step, self._ended(step, each))
+            self._output(step, self._ended(step, each), self._scope(step))
             for step, each in zip(steps, calls, strict=True)
         ]
 
@@ -77,17 +82,17 @@ class Machine:
         )
         self._state = step.state
         if step.question is not None:
-            self._asked[step.question.repeat.call_id] = request
+            self._asked[step.question.repeat.call_id] = _Asked(request, self._scope(step))
         return step
 
     def _answered(self, answer: Fields) -> Mapping[str, object]:
         call_id = answer.text("call_id")
-        request = self._asked.get(call_id, "r1")
+        request, scope = self._asked.get(call_id, _Asked("r1", self._state.ladder.scope))
         now_ms = answer.whole("now_ms", missing=0)
         event = Decided(call_id, request, answer.flag("approved"), now_ms)
         step = reduce(self._state, event)
         self._state = step.state
-        return self._output(step, self._ended(step, answer, request))
+        return self._output(step, self._ended(step, answer, request), scope)
 
     def _ended(
         self, step: SideEffectStep, call: Fields, request: str | None = None
@@ -105,9 +110,13 @@ class Machine:
         self._state = after.state
         return after.record
 
-    def _output(self, step: SideEffectStep, record: CallStatus | None) -> Mapping[str, object]:
+    def _scope(self, step: SideEffectStep) -> Scope:
+        return self._state.ladder.scope if step.diagnostic is None else Scope.REQUEST
+
+    def _output(
+        self, step: SideEffectStep, record: CallStatus | None, scope: Scope
+    ) -> Mapping[str, object]:
         verdict = Verdict.REPLAY if step.verdict is Verdict.UNASKED else step.verdict
-        is_fallback = step.diagnostic is not None
         return {
             "decision": verdict,
             "executed": verdict is not None and verdict.runs,
@@ -115,7 +124,7 @@ class Machine:
             "incident": step.incident is not None,
             "first_call_id": None if step.repeat is None else step.repeat.first.call_id,
             "record": record,
-            "scope_used": Scope.REQUEST if is_fallback else self._state.ladder.scope,
+            "scope_used": scope,
         }
 
 

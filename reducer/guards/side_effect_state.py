@@ -78,6 +78,8 @@ class Track(NamedTuple):
 
 
 def _others(running: tuple[FirstUse, ...], request: str, call_id: str) -> tuple[FirstUse, ...]:
+    if not running:
+        return running
     return tuple(use for use in running if (use.request, use.call_id) != (request, call_id))
 
 
@@ -89,14 +91,13 @@ class Mark(NamedTuple):
     repeats: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLog:
+class RequestLog(NamedTuple):
     """What is known of one request, its sub-agents' calls included."""
 
-    calls: Mapping[str, CallRecord] = field(default_factory=dict)
-    refused: Mapping[str, FirstUse] = field(default_factory=dict)
-    marks: Mapping[str, Mark] = field(default_factory=dict)
-    next_ordinal: int = 1
+    calls: Mapping[str, CallRecord]
+    refused: Mapping[str, FirstUse]
+    marks: Mapping[str, Mark]
+    next_ordinal: int
 
     def with_call(self, call_id: str, record: CallRecord) -> "RequestLog":
         """Return the log with a call's record."""
@@ -121,7 +122,7 @@ class RequestLog:
         return self.marks.get(identity) or Mark(self.next_ordinal)
 
 
-NEW_REQUEST = RequestLog()
+NEW_REQUEST = RequestLog({}, {}, {}, 1)
 NEW_TRACK = Track()
 
 

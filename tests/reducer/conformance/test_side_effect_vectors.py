@@ -87,3 +87,15 @@ def test_an_answer_finds_the_request_in_which_the_question_was_put():
         "record": "failed",
         "scope_used": "request",
     }
+
+
+@pytest.mark.parametrize(
+    ("thread", "scope"),
+    [pytest.param("t", "thread", id="a thread"), pytest.param(None, "request", id="none")],
+)
+def test_an_answer_is_about_the_place_in_which_the_question_was_put(thread, scope):
+    machine = Machine({"scope": "thread"})
+    for call_id in ("c1", "c2"):
+        machine.step({"call_id": call_id, "tool": "t", "thread": thread})
+    answer = {"event": "decide", "call_id": "c2", "approved": True}
+    assert machine.step(answer)["scope_used"] == scope
