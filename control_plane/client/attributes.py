@@ -43,7 +43,7 @@ class PromptEnd:
         taken = self.duration_seconds
         if taken is None or not math.isfinite(taken):
             return None
-        return taken if 0 <= taken <= contract.DURATION_LIMIT_SECONDS else None
+        return float(taken) if 0 <= taken <= contract.DURATION_LIMIT_SECONDS else None
 
 
 def of_end(end: PromptEnd) -> dict[str, str | int | float]:

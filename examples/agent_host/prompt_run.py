@@ -135,10 +135,7 @@ class PromptRun:
         around = self._around
         body: Mapping[str, object] = {
             "model": around.model.name,
-            "messages": [
-                SystemText(INSTRUCTIONS).wire(),
-                *(each.wire() for each in around.transcript.messages),
-            ],
+            "messages": [SystemText(INSTRUCTIONS).wire(), *around.transcript.wire()],
             "tools": [tool.definition() for tool in around.bench.tools.values()],
         }
         request = request_of(Transport.OPENAI_CHAT_COMPLETIONS, body, turn)

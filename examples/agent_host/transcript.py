@@ -10,8 +10,11 @@ from examples.agent_host.messages import (
     Message,
     RequestedCall,
     ToolAnswer,
+    Wire,
     read_message,
 )
+
+UNANSWERED = "Nothing is known of this call: the agent was interrupted."
 
 
 class TranscriptError(Exception):
@@ -55,9 +58,30 @@ class Transcript:
             raise TranscriptError(f"the transcript was not written: {error.strerror}") from error
         self._messages.extend(messages)
 
+    def wire(self) -> list[Wire]:
+        """Return the conversation for a model, which wants an answer to each of its calls.
+
+        One that the last process left without gets a placeholder here and not on disk: whether it
+        ran is not known.
+        """
+        answered = self._answered()
+        said: list[Wire] = []
+        for message in self._messages:
+            said.append(message.wire())
+            if isinstance(message, AssistantTurn):
+                said += [
+                    ToolAnswer(call.call_id, UNANSWERED).wire()
+                    for call in message.calls
+                    if call.call_id not in answered
+                ]
+        return said
+
+    def _answered(self) -> set[str]:
+        return {each.call_id for each in self._messages if isinstance(each, ToolAnswer)}
+
     def calls(self) -> Iterator[tuple[RequestedCall, bool]]:
         """Yield every call of the past, and whether it was answered."""
-        answered = {each.call_id for each in self._messages if isinstance(each, ToolAnswer)}
+        answered = self._answered()
         for message in self._messages:
             if isinstance(message, AssistantTurn):
                 for call in message.calls:

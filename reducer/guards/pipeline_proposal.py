@@ -1,6 +1,7 @@
 """A proposed batch on its way through the guards: each call's fate, or the first stop."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from reducer.guards import duplicate_call_id, identical_call, side_effect, texts, total_calls
 from reducer.guards.calls import ToolCall
@@ -15,9 +16,20 @@ from reducer.guards.pipeline_events import (
     Stop,
 )
 from reducer.guards.pipeline_state import Pipeline, RunningCall
+from reducer.guards.side_effect import SideEffectDuplicate
 from reducer.guards.side_effect_events import Proposed, SideEffectStep, Verdict
 from reducer.guards.transition import Transition
 from reducer.vocabulary import LoopType, Mode
+
+
+class _Judged(NamedTuple):
+    """The batch after the side-effect guard."""
+
+    ladder: SideEffectDuplicate
+    transitions: tuple[Transition, ...] = ()
+    is_blocked: bool = False
+    diagnostics: tuple[str, ...] = ()
+
 
 _STOPS = {
     LoopType.GLOBAL_TOOL_CALL_DUPLICATE: texts.DUPLICATE_CALL_STOP,
@@ -58,10 +70,10 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
     if counted.action is RunAction.FAIL:
         after = replace(state, identical=counted.state)
         return _dropped(after, proposals, counted.loop_type, counted.transitions)
-    judged = _judged(state, event, proposals, fates)
+    judged = _judged(state.side_effect, event, proposals, fates)
     running = tuple(
         RunningCall(each.key, each.call_id, each.tool)
-        for each in judged.fates
+        for each in fates
         if each.fate is Fate.RUN or each.fate is Fate.ASK
     )
     total = total_calls.reduce(state.total, len(running))
@@ -70,17 +82,17 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
     after = Pipeline(
         named.state,
         counted.state,
-        judged.state.side_effect,
+        judged.ladder,
         state.repeated,
         state.invalid,
         total.state,
         request=event.request,
         running=running,
-        is_blocked=judged.state.is_blocked,
+        is_blocked=judged.is_blocked,
         last_key=state.last_key if state.renames else state.last_key + len(proposals),
     )
-    transitions = (*named.transitions, *counted.transitions, *judged.transitions)
-    return judged._replace(state=after, transitions=transitions)
+    transitions = named.transitions + counted.transitions + judged.transitions
+    return PipelineStep(after, transitions, fates=tuple(fates), diagnostics=judged.diagnostics)
 
 
 def _dropped(
@@ -126,12 +138,14 @@ def _asked(fates: list[CallFate], proposals: list[Proposal]) -> tuple[ToolCall, 
 
 
 def _judged(
-    state: Pipeline, event: BatchProposed, proposals: list[Proposal], fates: list[CallFate]
-) -> PipelineStep:
-    """Let the side-effect guard see each call that would run, one after the other."""
-    ladder = state.side_effect
+    ladder: SideEffectDuplicate,
+    event: BatchProposed,
+    proposals: list[Proposal],
+    fates: list[CallFate],
+) -> _Judged:
+    """Let the side-effect guard see each call that would run, and change its fate in the list."""
     if ladder.mode is Mode.OFF:
-        return PipelineStep(replace(state, is_blocked=False), fates=tuple(fates))
+        return _Judged(ladder)
     transitions: list[Transition] = []
     diagnostics: set[str] = set()
     is_blocked = False
@@ -145,10 +159,7 @@ def _judged(
         is_blocked = is_blocked or step.verdict is Verdict.BLOCK
         if step.diagnostic is not None:
             diagnostics.add(step.diagnostic)
-    after = replace(state, side_effect=ladder, is_blocked=is_blocked)
-    return PipelineStep(
-        after, tuple(transitions), fates=tuple(fates), diagnostics=tuple(sorted(diagnostics))
-    )
+    return _Judged(ladder, tuple(transitions), is_blocked, tuple(sorted(diagnostics)))
 
 
 def _is_harmless(proposal: Proposal) -> bool:

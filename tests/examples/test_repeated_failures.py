@@ -6,7 +6,7 @@ from examples.agent_host.messages import SystemText
 from examples.agent_host.people import CHAT_BRIDGE, MAIL_BRIDGE, Drained, DrainError, DrainRequest
 from examples.agent_host.stub_model import Fail, Say
 from examples.agent_host.tools import Report
-from examples.agent_host.transcript import Transcript, TranscriptError
+from examples.agent_host.transcript import UNANSWERED, Transcript, TranscriptError
 from reducer.guards.pipeline import GUARDS
 from reducer.guards.texts import REPEATED_FAILURE_REMINDER, REPEATED_FAILURE_STOP
 from reducer.vocabulary import LoopType, Mode, Outcome, TerminalStatus
@@ -207,6 +207,27 @@ def test_results_that_cannot_be_written_end_the_prompt_before_any_decision(world
     world.play(failing(0), DONE)
     assert world.prompt().outcome is Outcome.FAILED
     assert world.decisions() == []
+
+
+def test_a_call_whose_answer_was_lost_does_not_break_the_conversation(world):
+    world.transcript = FullDisk(world.path, "No answer in time.")
+    world.play(failing(0, times=2))
+    world.prompt()
+    world.restart()
+    world.play(DONE)
+    assert world.prompt("go on").outcome is Outcome.COMPLETED
+    roles = [each["role"] for each in world.model.requests[-1]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert UNANSWERED not in world.path.read_text()
+
+
+def test_a_cancellation_while_the_model_answers_ends_the_prompt(world):
+    world.person.cancels = lambda: len(world.model.requests) == 2
+    world.play(failing(0), failing(1))
+    assert world.prompt() == (Outcome.CANCELLED, None, None)
+    assert len(world.ran) == 4
+    (end,) = world.events("agent.guard.prompt.end")
+    assert end["agent.guard.prompt.outcome"] == "cancelled"
 
 
 @pytest.mark.parametrize("channel", [CHAT_BRIDGE, MAIL_BRIDGE], ids=lambda each: each.name)

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMet
 from opentelemetry.sdk.resources import Resource
 
 from control_plane.client import Assignment, GuardTelemetry
-from control_plane.ingest.native import read_logs, read_metrics
+from control_plane.ingest.reading import Receiving, read_logs, read_metrics
 from control_plane.ingest.wire import Encoding
 from reducer.guards.transition import BatchBucket, FailureBucket, Transition
 from reducer.vocabulary import (
@@ -92,15 +92,15 @@ class Door:
         """Return what intake reads of the events, as a body on the wire."""
         body = encode_logs(self.exporter.get_finished_logs()).SerializeToString()
         batches = decode_logs(body, Encoding.PROTOBUF)
-        return read_logs(batches, environment="internal", now_ns=time.time_ns())
+        return read_logs(batches, Receiving("internal", time.time_ns()))
 
     def points(self):
         """Return what intake reads of the metrics since the last look."""
         data = self.reader.get_metrics_data()
         if data is None:
-            return read_metrics((), environment="internal", now_ns=time.time_ns())
+            return read_metrics((), Receiving("internal", time.time_ns()))
         batches = decode_metrics(encode_metrics(data).SerializeToString(), Encoding.PROTOBUF)
-        return read_metrics(batches, environment="internal", now_ns=time.time_ns())
+        return read_metrics(batches, Receiving("internal", time.time_ns()))
 
     def close(self):
         self.logs.shutdown()

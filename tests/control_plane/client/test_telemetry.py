@@ -316,13 +316,14 @@ def test_the_limits_themselves_are_reported(door):
     prompt.ended(
         PromptEnd(
             Outcome.LIMIT,
-            duration_seconds=86_400.0,
+            duration_seconds=86_400,
             turns=2**31 - 1,
             tool_calls=0,
             input_tokens=0,
             output_tokens=2**53 - 1,
         )
     )
+    assert type(door.events()[0][1][written.DURATION]) is float
     (record,) = door.records().records
     assert (record.duration_seconds, record.turns, record.tool_calls) == (86_400.0, 2**31 - 1, 0)
     assert (record.input_tokens, record.output_tokens) == (0, 2**53 - 1)
