@@ -2,7 +2,8 @@
 
 The whole grid takes about an hour on one core and can be broken off: finished chunks are kept in
 benchmarks/results/coverage.jsonl, and a run goes on with the missing ones. With all of them there
-it only writes the document again. `--quick` runs a small part and prints it.
+it only writes the document again, and with `--so-far` it does so with those that are there.
+`--quick` runs a small part and prints it.
 """
 
 import argparse
@@ -38,7 +39,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         results = Path(scratch) / "quick.jsonl" if options.quick else options.results
         design, wanted = (QUICK, QUICK_CHUNKS) if options.quick else (FULL, CHUNKS)
-        run(results, design, list(chunks(wanted)), workers=options.workers)
+        if not options.so_far:
+            run(results, design, list(chunks(wanted)), workers=options.workers)
         counts = tallies.added_up(tallies.read(results, design).values())
     text = tables.report(counts, design, COMMAND + (" --quick" if options.quick else ""))
     if options.quick:
@@ -80,6 +82,7 @@ def run(results: Path, design: Design, wanted: list[Chunk], *, workers: int) -> 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="run a small part and print it")
+    parser.add_argument("--so-far", action="store_true", help="write what is there, run nothing")
     parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where counts are kept")
     return parser.parse_args()

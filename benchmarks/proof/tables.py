@@ -76,6 +76,7 @@ def report(counts: Counts, design: Design, command: str) -> str:
         _about(counts, design, command),
         "## Found",
         _found(counts),
+        _in_short(counts),
         "## False promotion at the margin",
         AT_MARGIN,
         _table(counts, Harm.AT_MARGIN, [test, cuped, *both, interval]),
@@ -137,6 +138,35 @@ def _found(counts: Counts) -> str:
         f"errors above {100 * CONCENTRATED_LIMIT:g} %: {', '.join(above) or 'none'}."
     )
     return f"{found}\n{few}"
+
+
+def _in_short(counts: Counts) -> str:
+    """Return a row for each number of owners: mean and range over metrics and sizes."""
+    head = ["owners", "treated", "test", "test, CUPED", "CR2 t"]
+    rows = []
+    for count in sorted({cell.owners for cell in counts}):
+        cells = [
+            (cell, passes)
+            for cell, passes in counts.items()
+            if cell.owners == count and cell.harm is Harm.AT_MARGIN
+        ]
+        plain = [passes for cell, passes in cells if not cell.has_cuped]
+        cuped = [passes for cell, passes in cells if cell.has_cuped]
+        rows.append(
+            [
+                f"{count:,}",
+                str(max(1, int(count * waves.TREATED))),
+                _range([share(passes) for passes in plain]),
+                _range([share(passes) for passes in cuped]),
+                _range([passes.interval / passes.waves for passes in plain]),
+            ]
+        )
+    return _lines([head, ["---:"] * len(head), *rows])
+
+
+def _range(shares: list[float]) -> str:
+    mean = sum(shares) / len(shares)
+    return f"{_percent(mean)} ({_percent(min(shares))} to {_percent(max(shares))})"
 
 
 def _clearly_above(passes: Passes, limit: float) -> bool:

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 class Passes(NamedTuple):
     """Waves that passed, of `waves`: by the test, by the CR2 t bound, by both, and unstudentised.
 
-    The unstudentised test does without CUPED.
+    The unstudentised test is run where there is no CUPED and the harm is not at the margin.
     """
 
     waves: int = 0

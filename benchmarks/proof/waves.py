@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import injection
 from analysis.baseline import Baseline
 from analysis.cohorts import cohort_ratio, difference, log_ratio
-from analysis.cuped import Adjustment, Covariates, adjusted, covariates_of
+from analysis.cuped import Adjustment, Covariates, adjusted
 from analysis.experiments import Experiment, ScaledAmount, ThinnedRate
 from analysis.frames import Flags, Floats, Outcomes
 from analysis.histograms import OwnerHistograms
@@ -76,7 +76,8 @@ def repeat(chunk: Chunk, design: Design, harms: Sequence[Harm] = tuple(Harm)) ->
             for metric, has_cuped in itertools.product(HARM_MARGINS, (False, True)):
                 experiment = experiment_of(metric, known, outcome, has_cuped=has_cuped)
                 trial = Rerandomisation(experiment, known.draws)
-                passes = judged(metric, trial, design.permutations)
+                has_peer = harm is not Harm.AT_MARGIN and not has_cuped
+                passes = judged(metric, trial, design.permutations, has_peer=has_peer)
                 cell = Cell(chunk.owners, chunk.sizes, metric, has_cuped, harm)
                 counts[cell] = counts.get(cell, Passes()).plus(passes)
     return counts
@@ -99,14 +100,7 @@ def draw_waves(
 
 def experiment_of(metric: Metric, known: Known, seen: Outcome, *, has_cuped: bool) -> Experiment:
     """Return one metric of a wave as the test takes it."""
-    harm, trials = {
-        Metric.COMPLETION: (seen.failed, seen.ended),
-        Metric.DISRUPTION: (seen.disrupted, seen.started),
-        Metric.TOKENS: (seen.tokens, seen.started),
-        Metric.TURNS: (seen.turns, seen.started),
-        Metric.LATENCY_P95: (np.zeros(len(known.names)), seen.started),
-    }[metric]
-    own = Outcomes(known.names, known.is_treated, harm, trials)
+    own = Outcomes(known.names, known.is_treated, *_harm_and_trials(metric, seen))
     if metric is Metric.LATENCY_P95:
         baseline = known.baseline if has_cuped else None
         return latency_test(own, histograms(known.names, seen.durations), baseline)
@@ -116,11 +110,11 @@ def experiment_of(metric: Metric, known: Known, seen: Outcome, *, has_cuped: boo
     return ThinnedRate(own, known.uniforms[metric], adjustment)
 
 
-def judged(metric: Metric, trial: Rerandomisation, permutations: int) -> Passes:
-    """Put one metric of one wave to the test, and to its peers."""
+def judged(metric: Metric, trial: Rerandomisation, permutations: int, *, has_peer: bool) -> Passes:
+    """Put one metric of one wave to the test, to the interval, and to the unstudentised test."""
     passes = trial.test(HARM_MARGINS[metric], trial.sets(permutations)).p_harm <= ALPHA
     is_inside = interval_passes(metric, trial.experiment)
-    plain = unstudentised_passes(metric, trial, permutations)
+    plain = has_peer and unstudentised_passes(metric, trial, permutations)
     return Passes(1, passes, is_inside, passes and is_inside, plain)
 
 
@@ -199,13 +193,28 @@ def _known(before: Outcome, is_treated: Flags, number: int) -> Known:
     baseline = Baseline(frame[was_there], BASELINE_DAYS, histograms(names, before.durations))
     key = DrawKey("proof", "guard", number)
     rates = (Metric.COMPLETION, Metric.DISRUPTION)
-    adjustments: dict[Metric, Adjustment] = {}
-    for metric in (*rates, Metric.TOKENS, Metric.TURNS):
-        covariates = covariates_of(baseline, metric, names)
-        assert isinstance(covariates, Covariates)
-        adjustments[metric] = Adjustment.of(covariates)
+    # An owner that was not there has zeros, which is what stands for a new one.
+    adjustments = {
+        metric: Adjustment.of(Covariates(*_harm_and_trials(metric, before), len(BASELINE_DAYS)))
+        for metric in (*rates, Metric.TOKENS, Metric.TURNS)
+    }
     uniforms = {metric: injection.uniforms(names, metric, wave=number) for metric in rates}
     return Known(names, is_treated, baseline, Draws(key), uniforms, adjustments)
+
+
+def _harm_and_trials(metric: Metric, seen: Outcome) -> tuple[Floats, Floats]:
+    """Return a metric's harm and trials by owner; of p95 the cut makes the harm."""
+    match metric:
+        case Metric.COMPLETION:
+            return seen.failed, seen.ended
+        case Metric.DISRUPTION:
+            return seen.disrupted, seen.started
+        case Metric.TOKENS:
+            return seen.tokens, seen.started
+        case Metric.TURNS:
+            return seen.turns, seen.started
+        case _:
+            return np.zeros(len(seen.started)), seen.started
 
 
 def _treated(source: np.random.Generator, roster: Owners, harm: Harm) -> Outcome:
