@@ -158,12 +158,14 @@ def _judged(
     if lacking:
         return Verdict.UNPROVEN, f"too little data to decide: {sentences.listed(lacking)}"
     contrast = difference(*sides)
-    if contrast is None:
-        return Verdict.UNPROVEN, f"no interval with one owner; {told}"
-    low, high = contrast.upper(alpha), contrast.upper(1.0 - alpha)
-    level = f"{100 - 200 * alpha:g} % interval of the difference"
-    shown = f"{level} {100 * low:.2f} to {100 * high:.2f} pp; {told}"
-    is_inside = tested.p_inside <= alpha and -band < low and high < band
+    if contrast is None or contrast.standard_error <= 0.0:
+        is_inside = tested.p_inside <= alpha
+        shown = f"no interval, since no owner differs from another; {told}"
+    else:
+        low, high = contrast.upper(alpha), contrast.upper(1.0 - alpha)
+        is_inside = tested.p_inside <= alpha and -band < low and high < band
+        level = f"{100 - 200 * alpha:g} % interval of the difference"
+        shown = f"{level} {100 * low:.2f} to {100 * high:.2f} pp; {told}"
     return (Verdict.WITHIN if is_inside else Verdict.UNPROVEN), shown
 
 

@@ -9,9 +9,9 @@ import pandas as pd
 from analysis import agreement, sentences
 from analysis.balance import treated_owners
 from analysis.baseline import COMPARABLE, Baseline
-from analysis.before_after import paired_contrast, paired_outcomes, two_sided_p
 from analysis.evidence import WaveEvidence
 from analysis.frames import COHORT, OWNER, outcomes
+from analysis.pairing import paired_contrast, paired_outcomes, two_sided_p
 from analysis.report import Note, Topic
 from analysis.rerandomisation import DrawKey, Draws
 from reducer.rollout import draw

@@ -1,8 +1,9 @@
 """What the guard did, by owner: optional columns that checks read beside the metrics' counts."""
 
+import numpy as np
 import pandas as pd
 
-from analysis.frames import EXACT, OWNER
+from analysis.frames import EXACT, OWNER, checked_owners, refuse_cells, require_columns
 
 # would_stopped and stopped count decisions, calls_after_would_stop tool calls; unreliable and
 # off_pin count prompts.
@@ -31,31 +32,21 @@ def checked_guard_totals(totals: pd.DataFrame) -> pd.DataFrame:
             is not a whole number >= 0.
     """
     checked = _checked(totals)
-    repeated = checked[OWNER].duplicated()
-    if repeated.any():
-        place = int(repeated.to_numpy().argmax())
-        raise ValueError(
-            f"column {OWNER!r}, row {totals.index[place]}: {checked[OWNER].iloc[place]!r} is there "
-            "twice; an owner has one row"
-        )
+    is_repeated = checked[OWNER].duplicated().to_numpy()
+    refuse_cells(totals, is_repeated, OWNER, why="is there twice; an owner has one row")
     return checked.sort_values(OWNER, ignore_index=True)
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    if OWNER not in frame.columns:
-        raise ValueError(f"guard totals lack the column {OWNER!r}; it names whose counts they are")
-    checked = pd.DataFrame({OWNER: frame[OWNER].astype(object).to_numpy()})
+    require_columns(frame, (OWNER,))
+    checked = pd.DataFrame({OWNER: checked_owners(frame)})
     for column in GUARD_COUNTS:
         if column not in frame.columns:
             continue
-        values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype="float64")
+        values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
         # A NaN fails every comparison, so it is refused without a rule of its own.
-        is_count = (values >= 0) & (values < EXACT) & (values % 1.0 == 0)
-        if not is_count.all():
-            place = int((~is_count).argmax())
-            raise ValueError(
-                f"column {column!r}, row {frame.index[place]}: {frame[column].iloc[place]!r} is no "
-                "count; it must be a whole number from 0 to 2^53"
-            )
-        checked[column] = values.astype("int64")
+        is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
+        why = "is no count; it must be a whole number from 0 to 2^53"
+        refuse_cells(frame, ~is_count, column, why=why)
+        checked[column] = values.astype(np.int64)
     return checked

@@ -48,9 +48,8 @@ def power_note(metrics: Sequence[MetricResult], policy: GatePolicy) -> Note | No
         if figures.margin is None or figures.standard_error is None:
             continue
         margin = harm_margin(figures.metric, abs(figures.tested_margin or figures.margin))
-        reached = power_of_figures(
-            figures.standard_error, figures.degrees_of_freedom, margin, alpha=policy.alpha
-        )
+        better = figures.standard_error if figures.cuped is None else figures.cuped.standard_error
+        reached = power_of_figures(better, figures.degrees_of_freedom, margin, alpha=policy.alpha)
         if reached is not None:
             numbers[f"power_{figures.metric}"] = reached
             parts.append(f"{sentences.label(figures.metric)} {100.0 * reached:.0f} %")
