@@ -14,6 +14,7 @@ from analysis.frames import (
     refuse_cells,
     refuse_contradictions,
     require_columns,
+    sorted_by_owner,
 )
 from analysis.histograms import OwnerHistograms
 
@@ -54,14 +55,14 @@ class Baseline:
 
 def _checked(owners: pd.DataFrame) -> pd.DataFrame:
     require_columns(owners, (OWNER, *COUNTS, COMPARABLE))
-    flags = owners[COMPARABLE].astype(object)
+    flags = owners[COMPARABLE].to_numpy(dtype=object)
     is_flag = np.fromiter(
         (isinstance(flag, bool | np.bool_) for flag in flags), np.bool_, len(flags)
     )
     refuse_cells(owners, ~is_flag, COMPARABLE, why="is no flag; give true or false")
     checked = checked_counts(owners)
     refuse_contradictions(checked)
-    checked[COMPARABLE] = flags.to_numpy(dtype=np.bool_)
+    checked[COMPARABLE] = flags.astype(np.bool_)
     is_repeated = checked[OWNER].duplicated().to_numpy()
     refuse_cells(checked, is_repeated, OWNER, why="is there twice; an owner has one row")
-    return checked.sort_values(OWNER, ignore_index=True)
+    return sorted_by_owner(checked)

@@ -7,8 +7,10 @@ they are then the same whichever cohort an owner is drawn into, so the level of 
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.baseline import COMPARABLE, LEAST_DAYS, Baseline
@@ -17,6 +19,8 @@ from reducer.vocabulary import Metric
 
 # A regressor of which less than this part is new says nothing that the others do not.
 COLLINEAR = 1e-9
+
+Places: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +49,16 @@ class Adjustment:
         harm, trials = covariates.harm, covariates.trials
         # Without a baseline prompt both sums are 0, and so is every residual.
         rate = harm.sum() / max(trials.sum(), 1.0)
-        regressors = [np.ones(len(trials)), harm - rate * trials, trials == 0, trials]
-        basis: list[Floats] = []
+        return cls.of_trials(trials).and_also(harm - rate * trials)
+
+    @classmethod
+    def of_trials(cls, trials: Floats) -> "Adjustment":
+        """Prepare the regressors that only the baseline's trials make."""
+        return cls(np.empty((0, len(trials)))).and_also(np.ones(len(trials)), trials == 0, trials)
+
+    def and_also(self, *regressors: npt.NDArray[np.generic]) -> "Adjustment":
+        """Return the basis with some regressors more."""
+        basis = list(self.basis)
         for regressor in regressors:
             column = np.asarray(regressor, dtype=np.float64)
             length = _length(column)
@@ -57,7 +69,7 @@ class Adjustment:
             left = _length(column)
             if left > COLLINEAR * length:
                 basis.append(column / left)
-        return cls(np.stack(basis))
+        return Adjustment(np.stack(basis))
 
     def residuals(self, values: Floats) -> Floats:
         """Return what the regressors leave of the owners' values."""
@@ -84,23 +96,26 @@ def covariates_of(
     found = usable(baseline)
     if isinstance(found, str):
         return found
-    names = tuple(found.owners[OWNER])
-    return aligned(found, names, harm_and_trials(found.owners, metric), owners=owners)
+    harm, trials = harm_and_trials(found.owners, metric)
+    places = comparable_places(found, owners)
+    return covariates(found, at(harm, places), at(trials, places))
 
 
-def aligned(
-    baseline: Baseline,
-    names: tuple[str, ...],
-    counts: tuple[Floats, Floats],
-    *,
-    owners: tuple[str, ...],
-) -> Covariates | str:
-    """Lay harm and trials of the named owners out by `owners`; the incomparable count as new."""
-    comparable = pd.Index(baseline.owners.loc[baseline.owners[COMPARABLE], OWNER])
-    index = pd.Index(names)
-    places = index.get_indexer(pd.Index(owners))
-    is_known = (places >= 0) & pd.Index(owners).isin(comparable)
-    harm, trials = (np.where(is_known, column[places], 0.0) for column in counts)
+def comparable_places(baseline: Baseline, owners: tuple[str, ...]) -> Places:
+    """Return each owner's row in the baseline, -1 where it has none or an incomparable one."""
+    places = pd.Index(baseline.owners[OWNER].to_numpy(dtype=object)).get_indexer(pd.Index(owners))
+    is_comparable = baseline.owners[COMPARABLE].to_numpy(dtype=np.bool_)
+    is_known = at(is_comparable.astype(np.float64), places) > 0
+    return np.where(is_known, places, -1)
+
+
+def at(counts: Floats, places: Places) -> Floats:
+    """Return the counts at some places, and 0 at the place -1."""
+    return np.where(places >= 0, counts[places], 0.0) if len(counts) else np.zeros(len(places))
+
+
+def covariates(baseline: Baseline, harm: Floats, trials: Floats) -> Covariates | str:
+    """Return the covariates, or in words that there are none."""
     found = Covariates(harm, trials, len(baseline.days))
     if found.known == 0:
         return "no owner was there in a comparable mode before the wave"

@@ -62,7 +62,7 @@ def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:
         checked, is_repeated, OWNER, why="is there twice; an owner has one row and one cohort"
     )
     refuse_contradictions(checked)
-    return checked.sort_values(OWNER, ignore_index=True)
+    return sorted_by_owner(checked)
 
 
 def outcomes(totals: pd.DataFrame, metric: Metric, cohorts: tuple[Cohort, Cohort]) -> Outcomes:
@@ -106,12 +106,12 @@ def harm_and_trials(totals: pd.DataFrame, metric: Metric) -> tuple[Floats, Float
 
 def checked_owners(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
     """Return the `owner` column; an owner is a text that is not empty."""
-    owners = frame[OWNER].astype(object)
+    owners = frame[OWNER].to_numpy(dtype=object)
     is_named = np.fromiter(
         (isinstance(owner, str) and owner != "" for owner in owners), np.bool_, len(owners)
     )
     refuse_cells(frame, ~is_named, OWNER, why="is no owner; give a pseudonym")
-    return owners.to_numpy()
+    return owners
 
 
 def checked_counts(frame: pd.DataFrame) -> pd.DataFrame:
@@ -136,6 +136,13 @@ def refuse_contradictions(frame: pd.DataFrame) -> None:
     refuse_cells(frame, ended > started, "completed", why=why)
     disrupted = frame["disrupted"].to_numpy()
     refuse_cells(frame, disrupted > started, "disrupted", why="exceeds the prompts started")
+
+
+def sorted_by_owner(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows by owner; a million names that are in order already need no sorting."""
+    if frame[OWNER].is_monotonic_increasing:
+        return frame.reset_index(drop=True)
+    return frame.sort_values(OWNER, ignore_index=True)
 
 
 def refuse_cells(frame: pd.DataFrame, is_bad: Flags, column: str, *, why: str) -> None:

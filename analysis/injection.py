@@ -17,14 +17,14 @@ from reducer.vocabulary import Metric
 
 def uniforms(owners: tuple[str, ...], metric: Metric, *, wave: int) -> Floats:
     """Return one uniform in (0, 1) per owner, from a hash of wave, owner and metric."""
-    prefix = hashlib.blake2b(f"guardwave-injection-1\0{wave}\0{metric}\0".encode(), digest_size=8)
-    draws = np.empty(len(owners), dtype=np.float64)
-    for place, owner in enumerate(owners):
-        digest = prefix.copy()
-        digest.update(owner.encode())
-        # 53 bits, shifted by half a step: neither 0 nor 1 can come out.
-        draws[place] = ((int.from_bytes(digest.digest(), "big") >> 11) + 0.5) / 2.0**53
-    return draws
+    prefix = f"guardwave-injection-1\0{wave}\0{metric}".encode()
+    person = hashlib.blake2b(prefix, digest_size=hashlib.blake2b.PERSON_SIZE).digest()
+    digests = [
+        hashlib.blake2b(owner.encode(), digest_size=8, person=person).digest() for owner in owners
+    ]
+    # 53 bits, shifted by half a step: neither 0 nor 1 can come out.
+    whole = np.frombuffer(b"".join(digests), dtype=">u8") >> np.uint64(11)
+    return (whole.astype(np.float64) + 0.5) / 2.0**53
 
 
 def with_rate_margin(outcomes: Outcomes, margin: float, own_uniforms: Floats) -> Floats:

@@ -9,7 +9,6 @@ Knoblich and Lu 2018).
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.baseline import Baseline
-from analysis.cuped import Adjustment, Covariates, aligned, usable
+from analysis.cuped import Adjustment, Covariates
 from analysis.experiments import rate_statistics
 from analysis.frames import Flags, Floats, Outcomes
 from analysis.histograms import (
@@ -29,11 +28,10 @@ from analysis.histograms import (
     OwnerHistograms,
 )
 from analysis.shuffles import Sets
+from analysis.tails import SlowBefore, Tail, owner_slices, slow_before
 
 # The share of durations at or below the percentile, as a fraction of whole numbers.
 PERCENTILE = (19, 20)
-# Entries looked at in one go, so that a step needs little memory beside the histograms.
-CHUNK_ENTRIES = 4_000_000
 
 
 class Cut(NamedTuple):
@@ -58,7 +56,8 @@ class LatencyTest:
     bounds: tuple[float, ...]
     first: int
     by_bucket: tuple[Counts, Counts]
-    baseline: Baseline | str
+    tail: Tail
+    before: SlowBefore | str
 
     @property
     def is_treated(self) -> Flags:
@@ -101,7 +100,7 @@ class LatencyTest:
     def slow(self, cut: Cut) -> Floats:
         """Return each owner's durations above the cut of its cohort."""
         cuts = np.where(self.outcomes.is_treated, cut.treated, cut.reference)
-        return counts_above(self.histograms, cuts)
+        return self.tail.above(cuts)
 
     def at(self, cut: Cut) -> Outcomes:
         """Return the slow durations and all durations of each owner."""
@@ -113,27 +112,11 @@ class LatencyTest:
         One cut for both cohorts: a baseline that depended on the cohort would not be the same
         whichever cohort an owner is drawn into.
         """
-        owners = self.outcomes.owners
-        baseline = self.baseline
-        if isinstance(baseline, str):
-            return baseline
-        durations = baseline.durations
-        if durations is None:
-            return "no durations of the days before the wave are known"
-        if self.bounds:
-            return "explicit buckets are not compared with those before the wave"
-        coarser = max(self.histograms.scale - durations.scale, 0)
-        finer = max(durations.scale - self.histograms.scale, 0)
-        # The last fine bucket within the coarse one: the same edge in ms.
-        bucket = (cut.treated >> coarser) if coarser else ((cut.treated + 1) << finer) - 1
-        slow = counts_above(durations, np.full(len(durations.owners), bucket))
-        totals = durations.totals.astype(np.float64)
-        return aligned(baseline, durations.owners, (slow, totals), owners=owners)
+        return self.before if isinstance(self.before, str) else self.before.covariates(cut.treated)
 
     def adjustment(self, cut: Cut) -> Adjustment | None:
         """Return CUPED's regression at a cut, or None without covariates."""
-        covariates = self.covariates(cut)
-        return Adjustment.of(covariates) if isinstance(covariates, Covariates) else None
+        return None if isinstance(self.before, str) else self.before.adjustment(cut.treated)
 
     def edge(self, bucket: int) -> float:
         """Return the upper edge of a bucket in ms; infinite for the last explicit one."""
@@ -198,31 +181,12 @@ def latency_test(
     first = int(own.buckets.min()) if len(own.buckets) else 0
     last = int(own.buckets.max()) if len(own.buckets) else 0
     by_bucket = _by_bucket(own, named.is_treated, first, last - first + 1)
-    return LatencyTest(named, own, bounds, first, by_bucket, usable(baseline))
-
-
-def counts_above(histograms: OwnerHistograms, cuts: npt.NDArray[np.integer]) -> Floats:
-    """Return how many durations of each owner lie in buckets above the owner's own cut."""
-    above = np.zeros(len(histograms.owners))
-    starts = histograms.starts
-    for low, high in _owner_slices(starts):
-        entries = slice(starts[low], starts[high])
-        sizes = np.diff(starts[low : high + 1])
-        is_above = histograms.buckets[entries] > np.repeat(cuts[low:high], sizes)
-        sums = np.concatenate([[0], np.cumsum(histograms.counts[entries] * is_above)])
-        ends = starts[low : high + 1] - starts[low]
-        above[low:high] = sums[ends[1:]] - sums[ends[:-1]]
-    return above
-
-
-def _owner_slices(starts: Counts) -> Iterator[tuple[int, int]]:
-    """Yield ranges of owners that have at most CHUNK_ENTRIES entries, or one owner."""
-    owners, low = len(starts) - 1, 0
-    while low < owners:
-        fitting = np.searchsorted(starts, starts[low] + CHUNK_ENTRIES, side="right") - 1
-        high = min(max(int(fitting), low + 1), owners)
-        yield low, high
-        low = high
+    # Whatever the cut, at most its share of all durations lies above it.
+    allowed = sum(int(counts.sum()) for counts in by_bucket) * (PERCENTILE[1] - PERCENTILE[0])
+    floors = [first + _floor(counts, allowed // PERCENTILE[1]) for counts in by_bucket]
+    tail = Tail.of(own, np.where(named.is_treated, floors[0], floors[1]))
+    before = slow_before(baseline, named.owners, own.scale, has_bounds=bool(bounds))
+    return LatencyTest(named, own, bounds, first, by_bucket, tail, before)
 
 
 def _by_bucket(
@@ -231,7 +195,7 @@ def _by_bucket(
     """Sum the histograms of each cohort."""
     sums = np.zeros((2, buckets), dtype=np.int64)
     starts = histograms.starts
-    for low, high in _owner_slices(starts):
+    for low, high in owner_slices(starts):
         entries = slice(starts[low], starts[high])
         sides = np.repeat(is_treated[low:high], np.diff(starts[low : high + 1]))
         places, counts = histograms.buckets[entries] - first, histograms.counts[entries]
@@ -240,6 +204,15 @@ def _by_bucket(
             own = np.bincount(places[chosen], counts[chosen].astype(np.float64), buckets)
             sums[side] += own.astype(np.int64)
     return sums[0], sums[1]
+
+
+def _floor(by_bucket: Counts, allowed: int) -> int:
+    """Return the lowest bucket, counted from the first, above which are at most `allowed`.
+
+    It is -1 where all may be. No cut that leaves so few above it is lower.
+    """
+    reached = np.concatenate([[0], np.cumsum(by_bucket)])
+    return int(np.argmax(reached[-1] - reached <= allowed)) - 1
 
 
 def _percentile(by_bucket: Counts) -> int:

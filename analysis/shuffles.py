@@ -88,19 +88,23 @@ def sums_over(sets: Sets, columns: Floats) -> Floats:
     Each sum adds its owners in their order, so it has the same bits whatever the chunks are and
     whichever columns are summed beside it.
     """
-    rows = [_sums(np.where(sets.is_member, 0, 1).astype(np.uint8)[:, np.newaxis], 1, columns)]
-    rows += [_sums(chunk, sets.blocks, columns) for chunk in sets.labels()]
+    observed = np.where(sets.is_member, 0, 1).astype(np.uint8)[:, np.newaxis]
+    rows = [_sums(observed, 1, columns, np.ones(sets.owners))]
+    ones = np.ones(0)
+    for chunk in sets.labels():
+        if len(ones) != chunk.size:
+            ones = np.ones(chunk.size)
+        rows.append(_sums(chunk, sets.blocks, columns, ones))
     return np.concatenate(rows)[: 1 + sets.count]
 
 
-def _sums(labels: Labels, blocks: int, columns: Floats) -> Floats:
+def _sums(labels: Labels, blocks: int, columns: Floats, ones: Floats) -> Floats:
     owners, shuffles = labels.shape
     rows = shuffles * (blocks + 1)
     # By column: owner for owner its values are read once, and added to its set of each shuffle.
-    places = labels + np.arange(0, rows, blocks + 1, dtype=np.int32)
+    starts = np.arange(0, rows, blocks + 1, dtype=np.int32)
+    places = np.add(labels, starts, dtype=np.int32).ravel()
     ends = np.arange(0, owners * shuffles + 1, shuffles, dtype=np.int32)
-    members = sparse.csc_array(
-        (np.ones(owners * shuffles), places.ravel(), ends), shape=(rows, owners)
-    )
+    members = sparse.csc_array((ones, places, ends), shape=(rows, owners))
     sums = np.asarray(members @ columns).reshape(shuffles, blocks + 1, columns.shape[1])
     return sums[:, :blocks].reshape(shuffles * blocks, columns.shape[1])
