@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from control_plane.ingest.records import Transition
+from control_plane.ingest.violations import broken_by
 from examples.agent_host.messages import RequestedCall
 from examples.agent_host.people import Permission
 from examples.agent_host.scripts import call
@@ -215,6 +217,20 @@ def test_no_guard_in_shadow_interferes(tmp_path):
     assert set().union(*silent.values()) == set()
     for guard in GUARDS:
         assert {"would_warn", "would_stop", "would_suspend"} & told[guard]
+
+
+@pytest.mark.parametrize("mode", [each for each in Mode if each is not Mode.OFF])
+def test_what_any_guard_reports_is_accepted_and_breaks_no_invariant(world, mode):
+    world.modes = dict.fromkeys(GUARDS, mode)
+    everything(world)
+    world.play(*(failing(turn) for turn in range(10, 14)), sends("s8"), sends("s9"), DONE)
+    world.prompt("and now?")
+    events, points = world.door.records(), world.door.points()
+    assert events.rejected == events.exposed == points.rejected == points.exposed == ()
+    assert events.dropped_attributes == points.dropped_attributes == 0
+    assert [found for each in events.records if (found := broken_by(each, None))] == []
+    decisions = {each.decision for each in events.records if isinstance(each, Transition)}
+    assert len(decisions) > 2
 
 
 @pytest.mark.parametrize(
