@@ -8,8 +8,8 @@ from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.errors import GuardwaveError, StoreUnavailable
 from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.answers import Signal, explain, partial, status, success
+from control_plane.ingest.dialects.registry import wanted
 from control_plane.ingest.intake import Intake, Receipt
-from control_plane.ingest.native import SCOPES
 from control_plane.ingest.wire import (
     ACCEPTED_CONTENT_ENCODINGS,
     Encoding,
@@ -24,6 +24,8 @@ from reducer.vocabulary import Role
 _ENCODINGS = ("Accept-Encoding", ACCEPTED_CONTENT_ENCODINGS)
 _RETRY_AFTER = ("Retry-After", "1")
 _CHALLENGE = ("WWW-Authenticate", 'Bearer realm="guardwave"')
+
+_WANTED = wanted()
 
 _log = logging.getLogger("guardwave.intake")
 
@@ -76,8 +78,8 @@ class Door:
             content_encoding=request.content_encoding,
             limits=self._limits,
         )
-        if signal is Signal.TRACES:
-            # Spans carry content and no evidence: they are accepted and forgotten unread.
+        if signal is Signal.TRACES and not _WANTED.spans:
+            # Spans carry content: where no dialect reads them, they are forgotten undecoded.
             return _answered(*success(encoding))
         receipt = self._take(signal, encoding, body, sender)
         if not receipt.rejected:
@@ -90,11 +92,17 @@ class Door:
     def _take(self, signal: Signal, encoding: Encoding, body: bytes, sender: Identity) -> Receipt:
         decoder = otlp_json if encoding is Encoding.JSON else otlp_proto
         digest = blake2b(body, digest_size=16).hexdigest()
-        if signal is Signal.LOGS:
-            logs = decoder.decode_logs(body, limits=self._limits, wanted=SCOPES)
-            return self._intake.receive_logs(logs, sender=sender, body_digest=digest)
-        points = decoder.decode_metrics(body, limits=self._limits, wanted=SCOPES)
-        return self._intake.receive_metrics(points, sender=sender, body_digest=digest)
+        limits = self._limits
+        match signal:
+            case Signal.LOGS:
+                logs = decoder.decode_logs(body, limits=limits, wanted=_WANTED.logs)
+                return self._intake.receive_logs(logs, sender=sender, body_digest=digest)
+            case Signal.METRICS:
+                points = decoder.decode_metrics(body, limits=limits, wanted=_WANTED.points)
+                return self._intake.receive_metrics(points, sender=sender, body_digest=digest)
+            case Signal.TRACES:
+                spans = decoder.decode_spans(body, limits=limits, wanted=_WANTED.spans)
+                return self._intake.receive_spans(spans, sender=sender, body_digest=digest)
 
 
 def _reasons(receipt: Receipt) -> str:

@@ -11,8 +11,8 @@ from control_plane.context import Context
 from control_plane.errors import NotFound
 from control_plane.ingest.evidence import Booked, Bookkeeper
 from control_plane.ingest.identity import digest63
-from control_plane.ingest.native import Decoded, read_logs, read_metrics
-from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics
+from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
+from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
 from control_plane.ingest.records import Exposed, LogRecord, MetricRecord
 from control_plane.ingest.refused import exposed_by_record
 from control_plane.ingest.rejections import Refusal, Rejected
@@ -42,34 +42,25 @@ class Intake:
         Raises:
             StoreUnavailable: nothing was written; the request may be sent again as it is.
         """
-        clock = self._context.clock
-        decoded = read_logs(
-            batches,
-            environment=_environment_of(sender),
-            now_ns=clock.now_ns(),
-            clock=clock.moment_ns,
-        )
-        return self._take(decoded, sender, body_digest)
+        return self._take(read_logs(batches, self._receiving(sender)), sender, body_digest)
 
     def receive_metrics(
         self, batches: Iterable[ResourceMetrics], *, sender: Identity, body_digest: str
     ) -> Receipt:
         """Take in the points of one request body; errors as for logs."""
-        clock = self._context.clock
-        decoded = read_metrics(
-            batches,
-            environment=_environment_of(sender),
-            now_ns=clock.now_ns(),
-            clock=clock.moment_ns,
-        )
-        return self._take(decoded, sender, body_digest)
+        return self._take(read_metrics(batches, self._receiving(sender)), sender, body_digest)
 
-    def _take(
-        self,
-        decoded: Decoded[LogRecord] | Decoded[MetricRecord],
-        sender: Identity,
-        body_digest: str,
+    def receive_spans(
+        self, batches: Iterable[ResourceSpans], *, sender: Identity, body_digest: str
     ) -> Receipt:
+        """Take in the spans of one request body; errors as for logs."""
+        return self._take(read_spans(batches, self._receiving(sender)), sender, body_digest)
+
+    def _receiving(self, sender: Identity) -> Receiving:
+        clock = self._context.clock
+        return Receiving(_environment_of(sender), clock.now_ns(), clock.moment_ns)
+
+    def _take(self, decoded: Decoded, sender: Identity, body_digest: str) -> Receipt:
         environment = _environment_of(sender)
         clock_second = self._context.clock.now_ns() // NANOSECONDS
         bookkeeper = self._bookkeeper(sender)
@@ -170,9 +161,7 @@ def _environment_of(sender: Identity) -> str:
     return sender.environment
 
 
-def _health(
-    rejected: tuple[Rejected, ...], decoded: Decoded[LogRecord] | Decoded[MetricRecord]
-) -> Counter[str]:
+def _health(rejected: tuple[Rejected, ...], decoded: Decoded) -> Counter[str]:
     """Count by reason what was not taken in; the reasons are closed sets."""
     health: Counter[str] = Counter()
     for each in rejected:

@@ -94,8 +94,9 @@ def octets(raw: object, field: str) -> bytes:
         raise unreadable(field, raw, "base64") from None
 
 
-def check_hex_id(raw: object, field: str, *, size: int) -> None:
-    """Refuse an id that is not empty and not `size` bytes in hex of either case."""
+def hex_id(raw: object, field: str, *, size: int) -> bytes:
+    """Read an id of `size` bytes, in hex of either case; none when unset."""
     digits = text(raw, field)
     if digits and not (len(digits) == 2 * size and _HEX.fullmatch(digits)):
         raise unreadable(field, raw, f"{2 * size} hex digits (OTLP/JSON ids are not base64)")
+    return bytes.fromhex(digits)

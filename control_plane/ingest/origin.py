@@ -10,20 +10,32 @@ from reducer.rollout.invariants import is_overlong
 
 
 def read_origin(
-    attributes: Attributes, scope_version: str, *, environment: str
+    attributes: Attributes,
+    scope_version: str,
+    *,
+    contract_version: int | None,
+    environment: str,
 ) -> Origin | Rejected:
     """Return who sent the items of one Resource and scope.
 
-    `environment` is the credential's. A Resource without environment or version, or with two
-    environments that differ, is quarantined; one of another environment is rejected.
+    `contract_version` is None when no contract is known for the scope's version: that refuses
+    the items. `environment` is the credential's. A Resource without environment or version, or
+    with two environments that differ, is quarantined; one of another environment is rejected.
     """
     try:
-        return _read(attributes, scope_version, environment=environment)
+        return _read(
+            attributes,
+            scope_version,
+            contract_version=contract_version,
+            environment=environment,
+        )
     except Refusal as refusal:
         return refusal.rejected
 
 
-def _read(attributes: Attributes, scope_version: str, *, environment: str) -> Origin:
+def _read(
+    attributes: Attributes, scope_version: str, *, contract_version: int | None, environment: str
+) -> Origin:
     _check_environment(attributes, environment)
     version = _text(attributes, contract.SERVICE_VERSION)
     if not version:
@@ -33,11 +45,10 @@ def _read(attributes: Attributes, scope_version: str, *, environment: str) -> Or
             RejectReason.BAD_ATTRIBUTE,
             f"service.version is a string of {len(version)} characters and over 128 bytes",
         )
-    contract_version = contract.SCOPE_VERSIONS.get(scope_version)
     if contract_version is None:
         raise Refusal(
             RejectReason.CONTRACT_UNKNOWN,
-            f"scope agent.guard has version {scope_version[:40]!r}, which is no known contract",
+            f"the scope has version {scope_version[:40]!r}, which is no known contract",
         )
     instance = _text(attributes, contract.INSTANCE_ID)
     return Origin(

@@ -44,13 +44,31 @@ class Temporality(IntEnum):
 
 
 class LogItem(NamedTuple):
-    """One log record. Times are nanoseconds since 1970 UTC, 0 when unset."""
+    """One log record. Times are nanoseconds since 1970 UTC, 0 when unset.
+
+    `trace_id` is 16 bytes, or none.
+    """
 
     time_ns: int
     observed_time_ns: int
     event_name: str
     attributes: Attributes
     has_body: bool
+    trace_id: bytes = b""
+
+
+class Span(NamedTuple):
+    """One span: its status code as OTLP numbers it (0 unset, 1 ok, 2 error), without its message.
+
+    Events and links are not decoded.
+    """
+
+    trace_id: bytes
+    name: str
+    start_ns: int
+    end_ns: int
+    status_code: int
+    attributes: Attributes
 
 
 class NumberPoint(NamedTuple):
@@ -114,6 +132,16 @@ class ScopeMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeSpans:
+    """The spans of one scope."""
+
+    name: str
+    version: str
+    spans: tuple[Span | Rejected, ...]
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceLogs:
     """What one process logged."""
 
@@ -127,3 +155,11 @@ class ResourceMetrics:
 
     attributes: Attributes
     scopes: tuple[ScopeMetrics, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSpans:
+    """What one process traced."""
+
+    attributes: Attributes
+    scopes: tuple[ScopeSpans, ...]

@@ -4,22 +4,21 @@ A walk of our own: the generic protobuf JSON parser reads hex ids as base64 and 
 names and snake_case keys that OTLP forbids.
 """
 
-from collections.abc import Iterator, Sequence
-
-import orjson
+from collections.abc import Iterator
 
 from control_plane.ingest import json_scalars as scalar
-from control_plane.ingest.json_values import (
-    Object,
-    read_attributes,
-    read_object,
-    read_pair,
-    read_value,
+from control_plane.ingest.json_envelope import (
+    expect_object,
+    load,
+    read_array,
+    read_objects,
+    read_resource,
+    read_scope,
 )
+from control_plane.ingest.json_values import Object, read_attributes, read_object, read_value
 from control_plane.ingest.otlp import (
     EMPTY_BODIES,
     NO_RECORDED_VALUE,
-    Attributes,
     HistogramPoint,
     LogItem,
     NumberPoint,
@@ -27,13 +26,16 @@ from control_plane.ingest.otlp import (
     Point,
     ResourceLogs,
     ResourceMetrics,
+    ResourceSpans,
     ScopeLogs,
     ScopeMetrics,
+    ScopeSpans,
+    Span,
     Temporality,
 )
-from control_plane.ingest.quota import Quota, check_resource_size
+from control_plane.ingest.quota import Quota
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
-from control_plane.ingest.wire import BadBody, Limits
+from control_plane.ingest.wire import Limits
 
 Scopes = frozenset[str] | None
 
@@ -49,13 +51,13 @@ def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[
     quota = Quota(limits.records)
     return tuple(
         ResourceLogs(
-            _resource(entry),
+            read_resource(entry),
             tuple(
                 _scope_logs(scope, quota, wanted=wanted)
-                for scope in _objects(entry, "scopeLogs", quota)
+                for scope in read_objects(entry, "scopeLogs", quota)
             ),
         )
-        for entry in _objects(_load(body), "resourceLogs", quota)
+        for entry in read_objects(load(body), "resourceLogs", quota)
     )
 
 
@@ -66,78 +68,36 @@ def decode_metrics(
     quota = Quota(limits.records)
     return tuple(
         ResourceMetrics(
-            _resource(entry),
+            read_resource(entry),
             tuple(
                 _scope_metrics(scope, quota, wanted=wanted)
-                for scope in _objects(entry, "scopeMetrics", quota)
+                for scope in read_objects(entry, "scopeMetrics", quota)
             ),
         )
-        for entry in _objects(_load(body), "resourceMetrics", quota)
+        for entry in read_objects(load(body), "resourceMetrics", quota)
     )
 
 
-def _load(body: bytes) -> Object:
-    if not body:
-        return {}
-    try:
-        return _object(orjson.loads(body), "the body")
-    except orjson.JSONDecodeError as broken:
-        raise BadBody(f"the body is not JSON: {broken}") from broken
-
-
-def _object(raw: object, where: str) -> Object:
-    if not isinstance(raw, dict):
-        raise BadBody(f"{where} is {_kind_of(raw)}, not an object; send OTLP/JSON")
-    return raw
-
-
-def _objects(holder: Object, key: str, quota: Quota) -> list[Object]:
-    items = _array(holder, key)
-    quota.wrap(len(items))
-    return [_object(item, f"an entry of {key}") for item in items]
-
-
-def _array(holder: Object, key: str) -> Sequence[object]:
-    raw = holder.get(key)
-    if raw is None:
-        return ()
-    if not isinstance(raw, list):
-        raise BadBody(f"{key} is {_kind_of(raw)}, not an array; send OTLP/JSON")
-    return raw
-
-
-def _kind_of(raw: object) -> str:
-    words = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
-    return "null" if raw is None else words.get(type(raw), "a number")
-
-
-def _resource(entry: Object) -> Attributes:
-    resource = entry.get("resource")
-    if resource is None:
-        return {}
-    pairs = _array(_object(resource, "resource"), "attributes")
-    check_resource_size(len(pairs))
-    try:
-        return dict(read_pair(item) for item in pairs)
-    except Refusal as refusal:
-        raise BadBody(f"a resource cannot be read: {refusal.rejected.detail}") from refusal
-
-
-def _scope(holder: Object) -> tuple[str, str]:
-    raw = holder.get("scope")
-    scope = {} if raw is None else _object(raw, "scope")
-    try:
-        return (
-            scalar.text(scope.get("name"), "scope.name"),
-            scalar.text(scope.get("version"), "scope.version"),
+def decode_spans(
+    body: bytes, *, limits: Limits, wanted: Scopes = None
+) -> tuple[ResourceSpans, ...]:
+    """Decode an ExportTraceServiceRequest; scopes, limits and errors as for logs."""
+    quota = Quota(limits.records)
+    return tuple(
+        ResourceSpans(
+            read_resource(entry),
+            tuple(
+                _scope_spans(scope, quota, wanted=wanted)
+                for scope in read_objects(entry, "scopeSpans", quota)
+            ),
         )
-    except Refusal as refusal:
-        raise BadBody(f"a scope cannot be read: {refusal.rejected.detail}") from refusal
+        for entry in read_objects(load(body), "resourceSpans", quota)
+    )
 
 
 def _scope_logs(holder: Object, quota: Quota, *, wanted: Scopes) -> ScopeLogs:
-    name, version = _scope(holder)
-    records = _array(holder, "logRecords")
+    name, version = read_scope(holder)
+    records = read_array(holder, "logRecords")
     quota.take(len(records))
     if wanted is not None and name not in wanted:
         return ScopeLogs(name, version, (), skipped=len(records))
@@ -148,8 +108,8 @@ def _log_item(raw: object) -> LogItem | Rejected:
     try:
         record = read_object(raw, "a log record")
         scalar.enum(record.get("severityNumber"), "severityNumber")
-        scalar.check_hex_id(record.get("traceId"), "traceId", size=16)
-        scalar.check_hex_id(record.get("spanId"), "spanId", size=8)
+        trace_id = scalar.hex_id(record.get("traceId"), "traceId", size=16)
+        scalar.hex_id(record.get("spanId"), "spanId", size=8)
         body = record.get("body")
         return LogItem(
             scalar.unsigned(record.get("timeUnixNano"), "timeUnixNano"),
@@ -157,23 +117,49 @@ def _log_item(raw: object) -> LogItem | Rejected:
             scalar.text(record.get("eventName"), "eventName"),
             read_attributes(record),
             body is not None and read_value(body, "body") not in EMPTY_BODIES,
+            trace_id,
+        )
+    except Refusal as refusal:
+        return refusal.rejected
+
+
+def _scope_spans(holder: Object, quota: Quota, *, wanted: Scopes) -> ScopeSpans:
+    name, version = read_scope(holder)
+    spans = read_array(holder, "spans")
+    quota.take(len(spans))
+    if wanted is not None and name not in wanted:
+        return ScopeSpans(name, version, (), skipped=len(spans))
+    return ScopeSpans(name, version, tuple(map(_span, spans)))
+
+
+def _span(raw: object) -> Span | Rejected:
+    try:
+        span = read_object(raw, "a span")
+        status = read_object(span.get("status") or {}, "status")
+        return Span(
+            scalar.hex_id(span.get("traceId"), "traceId", size=16),
+            scalar.text(span.get("name"), "name"),
+            scalar.unsigned(span.get("startTimeUnixNano"), "startTimeUnixNano"),
+            scalar.unsigned(span.get("endTimeUnixNano"), "endTimeUnixNano"),
+            scalar.enum(status.get("code"), "code"),
+            read_attributes(span),
         )
     except Refusal as refusal:
         return refusal.rejected
 
 
 def _scope_metrics(holder: Object, quota: Quota, *, wanted: Scopes) -> ScopeMetrics:
-    name, version = _scope(holder)
+    name, version = read_scope(holder)
     is_wanted = wanted is None or name in wanted
     points: list[Point | Rejected] = []
     skipped = without_data = 0
-    for metric in _objects(holder, "metrics", quota):
+    for metric in read_objects(holder, "metrics", quota):
         kind = next((kind for kind in _KINDS if metric.get(kind) is not None), None)
         if kind is None:
             without_data += 1
             continue
-        series = _object(metric[kind], kind)
-        raw_points = _array(series, "dataPoints")
+        series = expect_object(metric[kind], kind)
+        raw_points = read_array(series, "dataPoints")
         quota.take(len(raw_points))
         if is_wanted:
             points.extend(_points(metric, kind, series))
@@ -183,7 +169,7 @@ def _scope_metrics(holder: Object, quota: Quota, *, wanted: Scopes) -> ScopeMetr
 
 
 def _points(metric: Object, kind: str, series: Object) -> Iterator[Point | Rejected]:
-    raw_points = _array(series, "dataPoints")
+    raw_points = read_array(series, "dataPoints")
     try:
         name = scalar.text(metric.get("name"), "name")
         unit = scalar.text(metric.get("unit"), "unit")

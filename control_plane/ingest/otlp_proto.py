@@ -1,13 +1,13 @@
 """OTLP protobuf bodies to neutral values, by the published message classes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.logs.v1.logs_pb2 import ScopeLogs as WireScopeLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
@@ -17,34 +17,29 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     NumberDataPoint,
 )
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics as WireScopeMetrics
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans as WireScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as WireSpan
 
 from control_plane.ingest.otlp import (
-    ELEMENT_LIMIT,
     EMPTY_BODIES,
-    NESTING_LIMIT,
     NO_RECORDED_VALUE,
-    STRING_LIMIT,
-    Attributes,
     HistogramPoint,
-    KeyValues,
     LogItem,
     NumberPoint,
     OtherPoint,
     Point,
     ResourceLogs,
     ResourceMetrics,
+    ResourceSpans,
     ScopeLogs,
     ScopeMetrics,
+    ScopeSpans,
+    Span,
     Temporality,
-    Value,
 )
-from control_plane.ingest.quota import (
-    Quota,
-    check_attribute_count,
-    check_no_repeat,
-    check_resource_size,
-)
-from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
+from control_plane.ingest.proto_values import read_attributes, read_resource, read_value
+from control_plane.ingest.quota import Quota
+from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.ingest.wire import BadBody, Limits
 
 Scopes = frozenset[str] | None
@@ -62,7 +57,7 @@ def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[
     quota.wrap(len(request.resource_logs))
     return tuple(
         ResourceLogs(
-            _resource(entry.resource.attributes),
+            read_resource(entry.resource.attributes),
             tuple(_scope_logs(scope, quota, wanted=wanted) for scope in entry.scope_logs),
         )
         for entry in request.resource_logs
@@ -79,14 +74,34 @@ def decode_metrics(
     quota.wrap(len(request.resource_metrics))
     return tuple(
         ResourceMetrics(
-            _resource(entry.resource.attributes),
+            read_resource(entry.resource.attributes),
             tuple(_scope_metrics(scope, quota, wanted=wanted) for scope in entry.scope_metrics),
         )
         for entry in request.resource_metrics
     )
 
 
-def _parse(request: ExportLogsServiceRequest | ExportMetricsServiceRequest, body: bytes) -> None:
+def decode_spans(
+    body: bytes, *, limits: Limits, wanted: Scopes = None
+) -> tuple[ResourceSpans, ...]:
+    """Decode an ExportTraceServiceRequest; scopes, limits and errors as for logs."""
+    request = ExportTraceServiceRequest()
+    _parse(request, body)
+    quota = Quota(limits.records)
+    quota.wrap(len(request.resource_spans))
+    return tuple(
+        ResourceSpans(
+            read_resource(entry.resource.attributes),
+            tuple(_scope_spans(scope, quota, wanted=wanted) for scope in entry.scope_spans),
+        )
+        for entry in request.resource_spans
+    )
+
+
+def _parse(
+    request: ExportLogsServiceRequest | ExportMetricsServiceRequest | ExportTraceServiceRequest,
+    body: bytes,
+) -> None:
     try:
         request.ParseFromString(body)
     except DecodeError as broken:
@@ -112,8 +127,33 @@ def _log_item(record: LogRecord) -> LogItem | Rejected:
             record.time_unix_nano,
             record.observed_time_unix_nano,
             record.event_name,
-            _attributes(record.attributes),
-            record.HasField("body") and _value(record.body) not in EMPTY_BODIES,
+            read_attributes(record.attributes),
+            record.HasField("body") and read_value(record.body) not in EMPTY_BODIES,
+            record.trace_id,
+        )
+    except Refusal as refusal:
+        return refusal.rejected
+
+
+def _scope_spans(scope: WireScopeSpans, quota: Quota, *, wanted: Scopes) -> ScopeSpans:
+    name, version = scope.scope.name, scope.scope.version
+    count = len(scope.spans)
+    quota.wrap(1)
+    quota.take(count)
+    if wanted is not None and name not in wanted:
+        return ScopeSpans(name, version, (), skipped=count)
+    return ScopeSpans(name, version, tuple(map(_span, scope.spans)))
+
+
+def _span(span: WireSpan) -> Span | Rejected:
+    try:
+        return Span(
+            span.trace_id,
+            span.name,
+            span.start_time_unix_nano,
+            span.end_time_unix_nano,
+            span.status.code,
+            read_attributes(span.attributes),
         )
     except Refusal as refusal:
         return refusal.rejected
@@ -170,7 +210,7 @@ def _number_points(metric: Metric) -> Iterable[NumberPoint | Rejected]:
                 _number(point),
                 temporality,
                 is_monotonic,
-                _attributes(point.attributes),
+                read_attributes(point.attributes),
                 bool(point.flags & NO_RECORDED_VALUE),
             )
         except Refusal as refusal:
@@ -204,51 +244,8 @@ def _histogram_points(
                 point.sum if point.HasField("sum") else None,
                 temporality,
                 is_exponential,
-                _attributes(point.attributes),
+                read_attributes(point.attributes),
                 bool(point.flags & NO_RECORDED_VALUE),
             )
         except Refusal as refusal:
             yield refusal.rejected
-
-
-def _resource(pairs: Sequence[KeyValue]) -> Attributes:
-    check_resource_size(len(pairs))
-    try:
-        return {pair.key: _value(pair.value) for pair in pairs}
-    except Refusal as refusal:
-        raise BadBody(f"a resource cannot be read: {refusal.rejected.detail}") from refusal
-
-
-def _attributes(pairs: Sequence[KeyValue]) -> Attributes:
-    count = len(pairs)
-    check_attribute_count(count)
-    attributes = {pair.key: _value(pair.value) for pair in pairs}
-    check_no_repeat(len(attributes), count)
-    return attributes
-
-
-def _value(value: AnyValue, depth: int = 0) -> Value:
-    match value.WhichOneof("value"):
-        case "string_value":
-            return value.string_value[:STRING_LIMIT]
-        case "int_value":
-            return value.int_value
-        case "double_value":
-            return value.double_value
-        case "bool_value":
-            return value.bool_value
-        case "bytes_value":
-            return value.bytes_value[:STRING_LIMIT]
-        case "array_value" | "kvlist_value" as kind:
-            return _nested(value, kind, depth + 1)
-        case _:
-            return None
-
-
-def _nested(value: AnyValue, kind: str, depth: int) -> Value:
-    if depth > NESTING_LIMIT:
-        raise Refusal(RejectReason.UNREADABLE, f"a value is nested over {NESTING_LIMIT} deep")
-    if kind == "array_value":
-        return tuple(_value(item, depth) for item in value.array_value.values[:ELEMENT_LIMIT])
-    pairs = value.kvlist_value.values[:ELEMENT_LIMIT]
-    return KeyValues(tuple((pair.key, _value(pair.value, depth)) for pair in pairs))

@@ -20,7 +20,7 @@ ALLOWED_ON_POINTS = {
 _PREFIX = "agent.guard."
 
 
-class Arrival(NamedTuple):
+class PointArrival(NamedTuple):
     """What all points of one scope share; `is_early` is of before contract 1."""
 
     origin: Origin
@@ -36,7 +36,7 @@ class Taken(NamedTuple):
     dropped: int
 
 
-def take_point(point: Point, arrival: Arrival) -> Taken | IgnoreReason:
+def take_point(point: Point, arrival: PointArrival) -> Taken | IgnoreReason:
     """Turn a point into a record; raises Refusal for one that counts for nothing."""
     if point.metric not in ALLOWED_ON_POINTS:
         return IgnoreReason.UNKNOWN_METRIC
@@ -60,7 +60,7 @@ def _wrong_instrument(metric: str, instrument: str) -> Refusal:
     return Refusal(RejectReason.WRONG_INSTRUMENT, f"{metric} came as {instrument} and is {wanted}")
 
 
-def _counter(point: NumberPoint, arrival: Arrival) -> Taken:
+def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
     if not point.is_monotonic:
         raise Refusal(RejectReason.NOT_MONOTONIC, f"{point.metric} is not monotonic")
     _check_delta(point.metric, point.temporality)
@@ -85,7 +85,7 @@ def _counter(point: NumberPoint, arrival: Arrival) -> Taken:
     return Taken(record, sifted.dropped)
 
 
-def _duration(point: HistogramPoint, arrival: Arrival) -> Taken:
+def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
     _check_delta(point.metric, point.temporality)
     if point.events > contract.TOKEN_LIMIT:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} counts {point.events}")
@@ -119,14 +119,14 @@ def _check_delta(metric: str, temporality: Temporality) -> None:
         raise Refusal(RejectReason.UNSPECIFIED_TEMPORALITY, f"{metric} names no temporality")
 
 
-def _interval(point: NumberPoint | HistogramPoint, arrival: Arrival) -> tuple[int, int]:
+def _interval(point: NumberPoint | HistogramPoint, arrival: PointArrival) -> tuple[int, int]:
     time_ns = accepted_time(point.time_ns, now_ns=arrival.now_ns, clock=arrival.clock)
     if point.start_ns > point.time_ns:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} starts after its time")
     return (arrival.clock(point.start_ns) if point.start_ns else 0), time_ns
 
 
-def _guard_and_mode(sifted: Sifted, arrival: Arrival) -> tuple[str | None, Mode]:
+def _guard_and_mode(sifted: Sifted, arrival: PointArrival) -> tuple[str | None, Mode]:
     guard = fields.name(sifted.known, contract.GUARD, contract.GUARD_NAME)
     if not arrival.is_early:
         fields.required(guard, contract.GUARD, sifted.deny_listed)

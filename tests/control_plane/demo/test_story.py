@@ -8,8 +8,8 @@ import pytest
 from control_plane.clock import NANOSECONDS, to_ns
 from control_plane.demo.story import GUARD, VERSION, Fleet, moments
 from control_plane.ingest.evidence import Bookkeeper
-from control_plane.ingest.native import read_logs
 from control_plane.ingest.otlp import LogItem, ResourceLogs, ScopeLogs
+from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.stores.evidence_events import PromptEvent
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.days import day_start
@@ -39,7 +39,7 @@ def test_every_moment_of_a_day_is_a_record_that_conforms_and_breaks_no_invariant
             items.append(LogItem(at, at, moment.event_name, moment.attributes, has_body=False))
     resource = {"service.version": VERSION, "deployment.environment.name": "internal"}
     batch = ResourceLogs(resource, (ScopeLogs("agent.guard", "1", tuple(items)),))
-    decoded = read_logs([batch], environment="internal", now_ns=to_ns(NIGHT))
+    decoded = read_logs([batch], Receiving("internal", to_ns(NIGHT)))
     assert decoded.rejected == ()
     assert (decoded.ignored_by_reason, decoded.dropped_attributes) == ({}, 0)
     assert len(decoded.records) == len(items) > 500

@@ -15,9 +15,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from control_plane.ingest import otlp_json, otlp_proto
-from control_plane.ingest.native import Decoded, read_logs
 from control_plane.ingest.otlp import KeyValues, ResourceLogs, ResourceMetrics, Value
-from control_plane.ingest.records import LogRecord as Record
+from control_plane.ingest.reading import Decoded, Receiving, read_logs
 from control_plane.ingest.wire import Encoding, Limits
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "otlp"
@@ -136,13 +135,11 @@ def log_request(
     return request
 
 
-def read_one(
-    attributes: Mapping[str, Value], *, now_ns: int = NOW_NS, **how: object
-) -> Decoded[Record]:
+def read_one(attributes: Mapping[str, Value], *, now_ns: int = NOW_NS, **how: object) -> Decoded:
     """Decode and read one native log record, as a token of `internal` would send it."""
     request = log_request(attributes, **how)  # type: ignore[arg-type]  # passed through
     batches = decode_logs(request.SerializeToString(), Encoding.PROTOBUF)
-    return read_logs(batches, environment="internal", now_ns=now_ns)
+    return read_logs(batches, Receiving("internal", now_ns))
 
 
 def counter_request(

@@ -9,8 +9,8 @@ from control_plane.ingest import contract
 from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS
 from control_plane.ingest.events import EVENTS
 from control_plane.ingest.evidence import Bookkeeper
-from control_plane.ingest.native import read_logs
 from control_plane.ingest.otlp import KeyValues, LogItem, ResourceLogs, ScopeLogs
+from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.rejections import Refusal
 from control_plane.stores.evidence_events import EvidenceBatch
 from reducer.rollout.assignment import Assignment, issue
@@ -80,7 +80,7 @@ AN_END = LogItem(NOW_NS, 0, "agent.guard.prompt.end", COMMON, False)
 @given(items)
 def test_any_record_that_is_accepted_can_be_booked_and_packed(item):
     body = [ResourceLogs(RESOURCE, (ScopeLogs(contract.SCOPE, "1", (item,)),))]
-    decoded = read_logs(body, environment="internal", now_ns=NOW_NS)
+    decoded = read_logs(body, Receiving("internal", NOW_NS))
     bookkeeper = Bookkeeper("internal", KEY, "producer")
     for record in decoded.records:
         event(type(record).__name__)

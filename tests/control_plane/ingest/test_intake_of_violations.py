@@ -9,8 +9,8 @@ import pytest
 from control_plane.commands.rollback import FoundViolation, acknowledge, latch
 from control_plane.etags import environment_etag
 from control_plane.ingest.evidence import Bookkeeper
-from control_plane.ingest.native import read_logs
 from control_plane.ingest.otlp import Value
+from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.wire import Encoding
 from control_plane.state import Action
 from reducer.catalogue import CATALOGUE
@@ -346,7 +346,7 @@ def test_a_crash_between_latch_and_evidence_loses_neither(context, host):
 def violations_in(context, request) -> list[FoundViolation]:
     """Return the violations of a request as intake finds them, before it writes anything."""
     batches = decode_logs(request.SerializeToString(), Encoding.PROTOBUF)
-    decoded = read_logs(batches, environment=ENVIRONMENT, now_ns=context.clock.now_ns())
+    decoded = read_logs(batches, Receiving(ENVIRONMENT, context.clock.now_ns()))
     bookkeeper = Bookkeeper(ENVIRONMENT, bytes.fromhex(environment(context).tag_key), "producer")
     return [each for record in decoded.records for each in bookkeeper.book(record).violations]
 

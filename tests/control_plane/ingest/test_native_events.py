@@ -1,7 +1,7 @@
 import pytest
 
 from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS
-from control_plane.ingest.native import read_logs
+from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.records import (
     FlagEvaluation,
     LoopDetected,
@@ -363,7 +363,7 @@ def test_the_clock_of_the_environment_is_applied_before_the_window():
         return time_ns + 365 * OLDEST_NS
 
     batches = decode_logs(log_request(TRANSITION).SerializeToString(), Encoding.PROTOBUF)
-    decoded = read_logs(batches, environment="internal", now_ns=far_ahead(NOW_NS), clock=far_ahead)
+    decoded = read_logs(batches, Receiving("internal", far_ahead(NOW_NS), far_ahead))
     assert [record.time_ns for record in decoded.records] == [far_ahead(NOW_NS)]
 
 
@@ -372,7 +372,7 @@ def test_one_bad_record_does_not_cost_the_others():
     request.MergeFrom(log_request({**TRANSITION, "agent.guard.mode": "loud"}))
     request.MergeFrom(log_request({**TRANSITION, "agent.guard.sequence": 2}))
     batches = decode_logs(request.SerializeToString(), Encoding.PROTOBUF)
-    decoded = read_logs(batches, environment="internal", now_ns=NOW_NS)
+    decoded = read_logs(batches, Receiving("internal", NOW_NS))
     found = [record.sequence for record in decoded.records if isinstance(record, Transition)]
     assert found == [1, 2]
     assert [found.reason for found in decoded.rejected] == [RejectReason.BAD_ATTRIBUTE]

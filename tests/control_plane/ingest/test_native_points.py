@@ -1,6 +1,6 @@
 import pytest
 
-from control_plane.ingest.native import read_metrics
+from control_plane.ingest.reading import Receiving, read_metrics
 from control_plane.ingest.records import CounterPoint
 from control_plane.ingest.rejections import IgnoreReason, RejectReason
 from control_plane.ingest.wire import Encoding
@@ -17,7 +17,7 @@ LABELS = {
 
 def read(request, *, now_ns=NOW_NS):
     batches = decode_metrics(request.SerializeToString(), Encoding.PROTOBUF)
-    return read_metrics(batches, environment="internal", now_ns=now_ns)
+    return read_metrics(batches, Receiving("internal", now_ns))
 
 
 def counted(attributes=LABELS, **how):
@@ -209,8 +209,7 @@ def test_an_unset_start_stays_unset_on_another_clock():
         counter_request(LABELS, as_int=1, start_time_unix_nano=0).SerializeToString(),
         Encoding.PROTOBUF,
     )
-    decoded = read_metrics(
-        batches, environment="internal", now_ns=NOW_NS + 5, clock=lambda time_ns: time_ns + 5
-    )
+    decoded = read_metrics(batches, Receiving("internal", NOW_NS + 5, lambda time_ns: time_ns + 5))
     (record,) = decoded.records
+    assert isinstance(record, CounterPoint)
     assert (record.start_ns, record.time_ns) == (0, NOW_NS + 5)

@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 
 from control_plane.ingest import otlp_proto
-from control_plane.ingest.native import SCOPES, read_logs, read_metrics
+from control_plane.ingest.dialects.registry import wanted
 from control_plane.ingest.otlp import NumberPoint, Temporality
+from control_plane.ingest.reading import Receiving, read_logs, read_metrics
 from control_plane.ingest.records import CounterPoint, DurationPoint, PromptEnd, Transition
 from control_plane.ingest.rejections import IgnoreReason, Rejected, RejectReason
 from control_plane.ingest.wire import read_body
@@ -47,9 +48,9 @@ def read(name, environment=None):
     environment = environment or environment_of(name)
     if name in LOGS:
         now_ns = max(item.time_ns for item in items_of(name))
-        return read_logs(recorded()[name].logs(), environment=environment, now_ns=now_ns)
+        return read_logs(recorded()[name].logs(), Receiving(environment, now_ns))
     now_ns = max(point.time_ns for point in points_of(name))
-    return read_metrics(recorded()[name].metrics(), environment=environment, now_ns=now_ns)
+    return read_metrics(recorded()[name].metrics(), Receiving(environment, now_ns))
 
 
 @pytest.mark.parametrize("name", LOGS + METRICS)
@@ -107,7 +108,7 @@ def test_every_guard_event_becomes_a_record(name):
 )
 def test_the_logs_of_other_scopes_are_counted_and_ignored(name, count):
     batches = recorded()[name].logs()
-    decoded = read_logs(batches, environment="internal", now_ns=0)
+    decoded = read_logs(batches, Receiving("internal", 0))
     assert (decoded.records, decoded.rejected) == ((), ())
     assert decoded.ignored_by_reason == {IgnoreReason.OTHER_SCOPE: count}
 
@@ -215,7 +216,7 @@ def test_both_kinds_of_duration_histogram_are_volume(name):
 
 def test_a_scope_that_nobody_asked_for_is_skipped_undecoded():
     found = recorded()["otelcol_filelog_0.pb.gz"]
-    batches = otlp_proto.decode_logs(found.body, limits=LIMITS, wanted=SCOPES)
+    batches = otlp_proto.decode_logs(found.body, limits=LIMITS, wanted=wanted().logs)
     assert [(scope.items, scope.skipped) for scope in batches[0].scopes] == [((), 5)]
-    decoded = read_logs(batches, environment="internal", now_ns=0)
+    decoded = read_logs(batches, Receiving("internal", 0))
     assert decoded.ignored_by_reason == {IgnoreReason.OTHER_SCOPE: 5}

@@ -1,0 +1,1 @@
+"""What hosts send: each dialect turns its own telemetry into the records of the domain."""

@@ -1,0 +1,191 @@
+"""From neutral OTLP values to the domain's records, by whichever dialect knows them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from control_plane.ingest.dialects.dialect import Arrival, Dialect, Fate, Refused, Taken
+from control_plane.ingest.dialects.registry import DIALECTS
+from control_plane.ingest.event_time import Clock, sender_clock
+from control_plane.ingest.origin import read_origin
+from control_plane.ingest.otlp import (
+    Attributes,
+    LogItem,
+    Point,
+    ResourceLogs,
+    ResourceMetrics,
+    ResourceSpans,
+    Span,
+)
+from control_plane.ingest.records import Exposed, LogRecord, MetricRecord
+from control_plane.ingest.rejections import IgnoreReason, Refusal, Rejected
+
+Item = TypeVar("Item")
+Read: TypeAlias = Callable[[Item, Arrival], Fate]
+
+_UNKNOWN = (IgnoreReason.UNKNOWN_EVENT, IgnoreReason.UNKNOWN_METRIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What one body holds: records for the store, and every item that is none, with its reason.
+
+    `exposed` are those of the rejected items that carried content. `dropped_attributes` counts
+    attributes of accepted records that their dialect does not know.
+    """
+
+    records: tuple[LogRecord | MetricRecord, ...]
+    rejected: tuple[Rejected, ...]
+    exposed: tuple[Exposed, ...]
+    ignored_by_reason: Mapping[IgnoreReason, int]
+    dropped_attributes: int
+
+
+class Receiving(NamedTuple):
+    """What reading knows of the request; `environment` is the credential's.
+
+    `now_ns` is the environment's time. `clock` maps a sender's nanoseconds to it, before the
+    accept window is applied.
+    """
+
+    environment: str
+    now_ns: int
+    clock: Clock = sender_clock
+
+
+class _Tally:
+    """Collects the fate of each item of one body."""
+
+    def __init__(self) -> None:
+        self.records: list[LogRecord | MetricRecord] = []
+        self.rejected: list[Rejected] = []
+        self.exposed: list[Exposed] = []
+        self.ignored: Counter[IgnoreReason] = Counter()
+        self.dropped = 0
+
+    def ignore(self, reason: IgnoreReason, count: int) -> None:
+        if count:
+            self.ignored[reason] += count
+
+    def count(self, fate: Fate) -> None:
+        match fate:
+            case Taken(records, dropped):
+                self.records.extend(records)
+                self.dropped += dropped
+            case Refused(rejected, exposed):
+                self.rejected.append(rejected)
+                if exposed is not None:
+                    self.exposed.append(exposed)
+            case _:
+                self.ignored[fate] += 1
+
+    def decoded(self) -> Decoded:
+        return Decoded(
+            tuple(self.records),
+            tuple(self.rejected),
+            tuple(self.exposed),
+            MappingProxyType(dict(self.ignored)),
+            self.dropped,
+        )
+
+
+class _Asked(Generic[Item]):
+    """The dialects of one scope, in the order in which they are asked about an item."""
+
+    def __init__(self, reads: Sequence[Read[Item]], arrivals: Sequence[Arrival | Rejected]) -> None:
+        self._asked = list(zip(reads, arrivals, strict=True))
+
+    def count(self, items: Sequence[Item | Rejected], tally: _Tally) -> None:
+        if not self._asked:
+            tally.ignore(IgnoreReason.OTHER_SCOPE, len(items))
+            return
+        for item in items:
+            fate: Fate = IgnoreReason.UNKNOWN_EVENT
+            for read, arrival in self._asked:
+                fate = _fate(item, read, arrival)
+                if fate not in _UNKNOWN:
+                    break
+            tally.count(fate)
+
+
+def read_logs(
+    batches: Iterable[ResourceLogs], receiving: Receiving, dialects: Sequence[Dialect] = DIALECTS
+) -> Decoded:
+    """Read the log records of every scope that a dialect knows; the others are only counted."""
+    tally = _Tally()
+    for batch in batches:
+        for scope in batch.scopes:
+            tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
+            speaking = [each for each in dialects if scope.name in each.scopes.logs]
+            arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
+            reads = [each.read_log for each in speaking]
+            _Asked[LogItem](reads, arrivals).count(scope.items, tally)
+    return tally.decoded()
+
+
+def read_metrics(
+    batches: Iterable[ResourceMetrics],
+    receiving: Receiving,
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> Decoded:
+    """Read the points of every scope that a dialect knows."""
+    tally = _Tally()
+    for batch in batches:
+        for scope in batch.scopes:
+            tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
+            speaking = [each for each in dialects if scope.name in each.scopes.points]
+            if speaking:
+                tally.ignore(IgnoreReason.NO_DATA, scope.without_data)
+            arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
+            reads = [each.read_point for each in speaking]
+            _Asked[Point](reads, arrivals).count(scope.points, tally)
+    return tally.decoded()
+
+
+def read_spans(
+    batches: Iterable[ResourceSpans], receiving: Receiving, dialects: Sequence[Dialect] = DIALECTS
+) -> Decoded:
+    """Read the spans of every scope that a dialect knows."""
+    tally = _Tally()
+    for batch in batches:
+        for scope in batch.scopes:
+            tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
+            speaking = [each for each in dialects if scope.name in each.scopes.spans]
+            arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
+            reads = [each.read_span for each in speaking]
+            _Asked[Span](reads, arrivals).count(scope.spans, tally)
+    return tally.decoded()
+
+
+def _arrivals(
+    dialects: Sequence[Dialect],
+    resource: Attributes,
+    scope_version: str,
+    receiving: Receiving,
+) -> list[Arrival | Rejected]:
+    arrivals: list[Arrival | Rejected] = []
+    for dialect in dialects:
+        origin = read_origin(
+            resource,
+            scope_version,
+            contract_version=dialect.contract_of(scope_version),
+            environment=receiving.environment,
+        )
+        if isinstance(origin, Rejected):
+            arrivals.append(origin)
+        else:
+            arrivals.append(Arrival(origin, scope_version, receiving.now_ns, receiving.clock))
+    return arrivals
+
+
+def _fate(item: Item | Rejected, read: Read[Item], arrival: Arrival | Rejected) -> Fate:
+    if isinstance(arrival, Rejected):
+        return Refused(arrival)
+    if isinstance(item, Rejected):
+        return Refused(item)
+    try:
+        return read(item, arrival)
+    except Refusal as refusal:
+        return Refused(refusal.rejected)
