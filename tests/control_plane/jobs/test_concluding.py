@@ -1,0 +1,109 @@
+"""What a gate of a real wave is judged on: durations, the draw, and who can be compared."""
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from analysis.baseline import COMPARABLE
+from control_plane.jobs.concluding import evidence_of
+from control_plane.jobs.gathering import gather
+from control_plane.jobs.owner_day_table import OwnerDayTable
+from reducer.rollout.phases import gate_for
+from reducer.vocabulary import Cohort, Gate, Mode, Verdict
+from tests.control_plane.hosts import pseudonym_in
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import GUARD
+
+DURATION_MS = 30_000
+
+
+def evidence_in(life: Life):
+    gate = gate_for(life.rollout.phase)
+    assert gate is not None
+    return evidence_of(gather(life.context, life.rollout, life.wave, gate=gate).gathered)
+
+
+@pytest.fixture
+def week(store):
+    """A life in shadow with seven complete days."""
+    life = Life.begin(store)
+    life.live(7)
+    return life
+
+
+def result_of(life: Life):
+    done = life.evaluate()
+    assert done.result is not None, done.sentence
+    return orjson.loads(done.result)
+
+
+def test_durations_are_those_of_the_owners_prompts(week):
+    durations = evidence_in(week).durations
+    assert durations is not None
+    named = sorted(pseudonym_in(week.context, each) for each in week.owners)
+    assert durations.owners == tuple(named)
+    assert (durations.scale, set(durations.totals)) == (7, {14})
+    bucket = int(durations.buckets[0])
+    low, high = durations.upper_edge(bucket - 1), durations.upper_edge(bucket)
+    assert low < DURATION_MS <= high
+
+
+def test_durations_that_no_host_reports_are_not_reported(week):
+    gathered, rows = gather(week.context, week.rollout, week.wave, gate=Gate.SHADOW)
+    silent = OwnerDayTable.of([replace(row, durations=()) for row in rows])
+    assert evidence_of(replace(gathered, owner_days=silent)).durations is None
+
+
+def test_the_days_before_an_enforce_wave_compare_the_warned_alone(week):
+    week.promote(Mode.WARN)
+    week.live(8)
+    roster = week.context.environments.roster(week.environment, GUARD, week.wave)
+    assert roster is not None
+    held = set(roster.pseudonyms[roster.treated :])
+    week.promote(Mode.ENFORCE)
+    week.live(1)
+    baseline = evidence_in(week).baseline
+    assert baseline is not None
+    assert (len(baseline.days), baseline.is_long_enough) == (7, True)
+    owners = baseline.owners
+    assert set(owners.loc[~owners[COMPARABLE], "owner"]) == held
+    assert len(owners) == 24
+
+
+def test_the_days_before_a_warn_wave_are_shadow_for_everybody(week):
+    week.promote(Mode.WARN)
+    week.live(1)
+    baseline = evidence_in(week).baseline
+    assert baseline is not None
+    assert baseline.owners[COMPARABLE].all()
+    assert (baseline.owners["started"] == 14).all()
+
+
+def test_the_draw_of_the_wave_is_replayed_by_its_gate(week):
+    week.promote(Mode.WARN)
+    week.live(8)
+    result = result_of(week)
+    (balance,) = [each for each in result["checks"] if each["check"] == "balance"]
+    assert balance["verdict"] == Verdict.WITHIN
+    assert "All 24 owners seen are in the cohort that the draw gives them." in balance["sentence"]
+    assert result["comparison"] == "concurrent"
+
+
+def test_without_a_holdback_the_wave_is_compared_with_the_week_before(week):
+    policies = week.context.policies
+    base = replace(policies.base, holdback_bps=0)
+    week.context = replace(week.context, policies=replace(policies, base=base))
+    week.promote(Mode.WARN)
+    week.live(8)
+    result = result_of(week)
+    assert result["comparison"] == "before_after"
+    assert all(each["estimate"] is not None for each in result["metrics"])
+
+
+def test_what_the_guard_did_is_counted_by_owner(week):
+    evidence = evidence_in(week)
+    assert evidence.guard_totals is not None
+    assert (evidence.guard_totals["off_pin"] == 0).all()
+    assert evidence.guard_totals_before is None
+    assert set(evidence.owners["cohort"]) == {Cohort.EVERYONE.value}
