@@ -31,7 +31,7 @@ from reducer.guards.pipeline import (
 )
 from reducer.guards.receipts import Receipt, settle
 from reducer.guards.tool_choice import Transport, request_of
-from reducer.vocabulary import Decision, LoopType, Mode, Outcome
+from reducer.vocabulary import Decision, ExecutionStatus, LoopType, Mode, Outcome
 
 INSTRUCTIONS = "You are an agent. Use the tools, and say when you are done."
 
@@ -70,7 +70,9 @@ class PromptRun:
         self._around = around
         self._person = person
         self._channel = channel
-        self._turns = self._calls = self._input_tokens = self._output_tokens = 0
+        self._turns = self._calls = 0
+        self._input_tokens: int | None = 0
+        self._output_tokens: int | None = 0
         self._calls_after_would_stop: int | None = None
 
     def to_its_end(self, text: str) -> Result:
@@ -141,8 +143,8 @@ class PromptRun:
         request = request_of(Transport.OPENAI_CHAT_COMPLETIONS, body, turn)
         self._turns += 1
         reply = around.model.ask(request, is_cancelled=lambda: self._person().is_cancelled())
-        self._input_tokens += reply.input_tokens or 0
-        self._output_tokens += reply.output_tokens or 0
+        self._input_tokens = _sum(self._input_tokens, reply.input_tokens)
+        self._output_tokens = _sum(self._output_tokens, reply.output_tokens)
         return reply
 
     def _batch(self, reply: Reply, batch: list[Planned]) -> Result | None:
@@ -232,11 +234,12 @@ class PromptRun:
             self._calls_after_would_stop = 0
 
     def _count(self, done: list[Done]) -> None:
-        self._calls += len(done)
+        ran = [each.execution for each in done if each.execution is not ExecutionStatus.NOT_STARTED]
+        self._calls += len(ran)
         if self._calls_after_would_stop is not None:
-            self._calls_after_would_stop += len(done)
-        for each in done:
-            self._around.telemetry.executed(each.execution)
+            self._calls_after_would_stop += len(ran)
+        for status in ran:
+            self._around.telemetry.executed(status)
 
     def _stop(self, step: PipelineStep) -> Result:
         """End the turn: keep the stop's text, show it once, and ask the model nothing more."""
@@ -254,3 +257,8 @@ class PromptRun:
         self._person().show(stop.text)
         is_limit = stop.loop in {LoopType.TOTAL_TOOL_CALLS, LoopType.INVALID_TOOL_PARAMS}
         return Result(Outcome.LIMIT if is_limit else Outcome.GUARD_STOPPED, stop.loop)
+
+
+def _sum(so_far: int | None, more: int | None) -> int | None:
+    """Add token counts; once one is not known, their sum is not either."""
+    return None if so_far is None or more is None else so_far + more

@@ -14,10 +14,11 @@ Request: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """An answer with a text, calls, or both."""
+    """An answer with a text, calls, or both; some servers don't say what it used."""
 
     text: str = ""
     calls: tuple[RequestedCall, ...] = ()
+    tells_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ def _events(step: Step, request: Request) -> Iterator[str]:
             part = {"index": index, "function": {"arguments": piece}}
             yield json.dumps(_chunk({"tool_calls": [part]}))
     yield json.dumps(_chunk({}, finish="tool_calls" if step.calls else "stop"))
-    usage = {"prompt_tokens": len(json.dumps(request)) // 4, "completion_tokens": 12}
-    yield json.dumps({"choices": [], "usage": usage})
+    if step.tells_usage:
+        usage = {"prompt_tokens": len(json.dumps(request)) // 4, "completion_tokens": 12}
+        yield json.dumps({"choices": [], "usage": usage})
     yield "[DONE]"
 
 

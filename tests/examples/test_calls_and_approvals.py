@@ -58,6 +58,8 @@ def test_ids_that_begin_anew_with_equal_arguments_stop_visibly(world):
     assert world.answers() == ["A page.", DUPLICATE_CALL_ANSWER]
     assert world.person.shown == [DUPLICATE_CALL_STOP]
     assert world.decisions(DUPLICATE) == ["tracked", "warned", "stopped"]
+    (end,) = world.events("agent.guard.prompt.end")
+    assert end["agent.guard.prompt.tool_calls"] == 1
     (loop,) = world.events("agent.guard.loop_detected")
     assert loop["agent.guard.loop.type"] == "global_tool_call_duplicate"
 
@@ -287,3 +289,14 @@ def test_a_user_who_comes_back_with_the_same_prompt_was_not_served(world):
         for each in world.events("agent.guard.prompt.disruption")
     ]
     assert told == [("retry", 30.0), ("disconnect", 90.0)]
+
+
+def test_tokens_that_a_server_does_not_tell_are_unknown_and_not_zero(world):
+    world.play(reads("c1", 1), DONE)
+    world.prompt()
+    world.play(reads("c2", 1), Say("Done.", tells_usage=False))
+    world.prompt("more")
+    told, untold = world.events("agent.guard.prompt.end")
+    assert told["gen_ai.usage.output_tokens"] == 24
+    assert "gen_ai.usage.output_tokens" not in untold
+    assert "gen_ai.usage.input_tokens" not in untold
