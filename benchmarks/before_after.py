@@ -16,9 +16,9 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402  # path first
 
 from analysis import injection  # noqa: E402
-from analysis.before_after import Paired, paired_contrast  # noqa: E402
 from analysis.experiments import ThinnedRate  # noqa: E402
 from analysis.frames import Outcomes  # noqa: E402
+from analysis.pairing import Paired, paired_contrast  # noqa: E402
 from analysis.rerandomisation import DrawKey, Draws, Rerandomisation  # noqa: E402
 from benchmarks.proof.outcomes import MARGINS  # noqa: E402
 from benchmarks.proof.owners import Floats, Owners, Rate, Sizes, draw_owners  # noqa: E402
