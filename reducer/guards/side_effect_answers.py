@@ -142,16 +142,10 @@ def ended(state: SideEffectDuplicate, event: RequestEnded | ThreadEnded) -> Side
         return state.with_known(tracks, state.requests)
     prefix = place_key(Scope.REQUEST, event.request)
     settled_tracks = {
-        key: _without_runs_of(track, event.request)
+        key: track.without_runs_of(event.request)
         for key, track in state.tracks.items()
         if not key.startswith(prefix)
     }
     tracks = {key: track for key, track in settled_tracks.items() if track != NEW_TRACK}
     requests = {name: log for name, log in state.requests.items() if name != event.request}
     return state.with_known(tracks, requests)
-
-
-def _without_runs_of(track: Track, request: str) -> Track:
-    # What is still in flight when its request is over will never settle.
-    running = tuple(use for use in track.running if use.request != request)
-    return track if len(running) == len(track.running) else track._replace(running=running)

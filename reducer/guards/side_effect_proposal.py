@@ -36,6 +36,14 @@ _REPLAYED_TEXTS = {
 }
 
 
+class _Case(NamedTuple):
+    """A proposed call that is followed, and the identity of its arguments."""
+
+    event: Proposed
+    call_id: str
+    home: str
+
+
 class _Found(NamedTuple):
     identity: str
     layer: Layer
@@ -91,25 +99,22 @@ def _judged(
         )
     # A call without a digest equals no other one: its own id stands for it.
     digest = event.call.fingerprint or f"of {_call_key(event.request, call_id)}"
-    home = identity_of(place, Layer.ARGUMENTS, digest)
+    case = _Case(event, call_id, identity_of(place, Layer.ARGUMENTS, digest))
     known = state.log_of(event.request).calls.get(call_id)
     is_approved = event.is_approved or (known is not None and known.is_approved)
     if is_approved and not (_is_running(known) and state.withholds):
-        return _started(state, event, home, None)
-    found = next(_repeats(state, event, place, home), None)
-    if found is None:
-        return _started(state, event, home, None)
-    return _met(state, event, home, found)
+        return _started(state, case, None)
+    found = next(_repeats(state, case, place), None)
+    return _started(state, case, None) if found is None else _met(state, case, found)
 
 
 def _call_key(request: str, call_id: str) -> str:
     return f"{len(request)}/{request}/{call_id}"
 
 
-def _repeats(
-    state: SideEffectDuplicate, event: Proposed, place: Place, home: str
-) -> Iterator[_Found]:
+def _repeats(state: SideEffectDuplicate, case: _Case, place: Place) -> Iterator[_Found]:
     """Yield what the call repeats, first what a person refused, then from proof to likeness."""
+    event, home = case.event, case.home
     known = _claimed(event, place)
     refused = state.log_of(event.request).refused
     if home in refused:
@@ -146,12 +151,12 @@ def _is_visible(state: SideEffectDuplicate, event: Proposed, found: _Found) -> b
     return (use.request, use.call_id) != (event.request, event.call.call_id)
 
 
-def _met(state: SideEffectDuplicate, event: Proposed, home: str, found: _Found) -> SideEffectStep:
+def _met(state: SideEffectDuplicate, case: _Case, found: _Found) -> SideEffectStep:
     """Rule 7, and rule 5 for what a person refused: the rung in the state's mode."""
-    call_id = event.call.call_id or ""
-    log = state.log_of(event.request)
+    call, request = case.event.call, case.event.request
+    log = state.log_of(request)
     track = state.tracks.get(found.identity, NEW_TRACK)
-    verdict = _verdict(state, log.calls.get(call_id), found, is_nudged=track.is_nudged)
+    verdict = _verdict(state, log.calls.get(case.call_id), found, is_nudged=track.is_nudged)
     rung = RUNGS[verdict]
     before = log.mark_of(found.identity)
     after = advanced(before, rung.phase)
@@ -159,25 +164,16 @@ def _met(state: SideEffectDuplicate, event: Proposed, home: str, found: _Found) 
     if verdict is Verdict.REFLECT:
         track = track._replace(is_nudged=True)
     log = log.with_mark(found.identity, after)
-    state = state.with_work(found.identity, track, request=event.request, log=log)
-    repeat = Repeat(call_id, event.call.tool, event.call.fingerprint, found.first, found.layer)
-    if not state.withholds or verdict is Verdict.EXECUTE_WITH_INCIDENT:
-        step = _started(state, event, home, found)._replace(transitions=transitions, repeat=repeat)
-        if state.mode is Mode.SHADOW:
-            return step
-        return step._replace(
-            verdict=Verdict.EXECUTE_WITH_INCIDENT,
-            incident=Incident(WITH_INCIDENT.action, repeat),
-        )
-    step = SideEffectStep(
-        state,
-        verdict,
-        transitions,
-        repeat=repeat,
-        incident=Incident(rung.action, repeat),
-        text=rung.text,
-    )
-    return _withheld(step, event, home, found)
+    state = state.with_work(found.identity, track, request=request, log=log)
+    repeat = Repeat(case.call_id, call.tool, call.fingerprint, found.first, found.layer)
+    if state.withholds and verdict is not Verdict.EXECUTE_WITH_INCIDENT:
+        step = _withheld(state, case, found, verdict=verdict, repeat=repeat)
+        return step._replace(transitions=transitions)
+    step = _started(state, case, found)._replace(transitions=transitions, repeat=repeat)
+    if state.mode is Mode.SHADOW:
+        return step
+    incident = Incident(WITH_INCIDENT.action, repeat)
+    return step._replace(verdict=Verdict.EXECUTE_WITH_INCIDENT, incident=incident)
 
 
 def _verdict(
@@ -196,31 +192,34 @@ def _is_running(known: CallRecord | None) -> bool:
     return known is not None and known.status is CallStatus.RUNNING
 
 
-def _withheld(step: SideEffectStep, event: Proposed, home: str, found: _Found) -> SideEffectStep:
+def _withheld(
+    state: SideEffectDuplicate, case: _Case, found: _Found, *, verdict: Verdict, repeat: Repeat
+) -> SideEffectStep:
     """Record a call that does not run. A blocked or refused one leaves no record (rule 7)."""
-    repeat = step.repeat
-    if repeat is None or step.verdict in {Verdict.BLOCK, Verdict.REFUSE}:
-        error = None if repeat is None else DuplicateError.of(repeat)
-        return step._replace(error=error)
-    if step.verdict is Verdict.REFLECT:
+    event = case.event
+    rung = RUNGS[verdict]
+    step = SideEffectStep(
+        state, verdict, repeat=repeat, incident=Incident(rung.action, repeat), text=rung.text
+    )
+    if verdict is Verdict.REFLECT:
         record = CallRecord(CallStatus.REFLECTED)
-    else:
+    elif verdict is Verdict.SUSPEND:
         record = CallRecord(
             CallStatus.SUSPENDED,
             xid=None if found.layer is Layer.XID else event.xid,
             channel=event.channel,
-            question=OpenQuestion(home, found.identity, repeat),
+            question=OpenQuestion(case.home, found.identity, repeat),
         )
         step = step._replace(question=Question(repeat, event.declaration.is_silent))
-    log = step.state.log_of(event.request).with_call(repeat.call_id, record)
-    return step._replace(state=step.state.with_log(event.request, log), record=record.status)
+    else:
+        return step._replace(error=DuplicateError.of(repeat))
+    log = state.log_of(event.request).with_call(case.call_id, record)
+    return step._replace(state=state.with_log(event.request, log), record=record.status)
 
 
-def _started(
-    state: SideEffectDuplicate, event: Proposed, home: str, found: _Found | None
-) -> SideEffectStep:
+def _started(state: SideEffectDuplicate, case: _Case, found: _Found | None) -> SideEffectStep:
     """Record a call that runs; what it repeats stays the first, unless that has expired."""
-    call_id = event.call.call_id or ""
+    event, call_id, home = case
     log = state.log_of(event.request)
     track = state.tracks.get(home, NEW_TRACK)
     if track.first is not None and state.ladder.is_expired(track.first.at_ms, event.now_ms):

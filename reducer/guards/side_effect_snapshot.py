@@ -75,17 +75,17 @@ def restore(document: object) -> SideEffectDuplicate:
 
 def _track(track: Track) -> Document:
     return {
-        "first": _use(track.first),
+        "first": None if track.first is None else _use(track.first),
         "running": [_use(use) for use in track.running],
         "is_nudged": track.is_nudged,
     }
 
 
 def _read_track(found: Snapshot) -> Track:
-    running = (_read_use(found, "running", each) for each in found.items("running"))
+    first = _nullable(found, "first")
     return Track(
-        _read_use(found, "first", _nullable(found, "first")),
-        tuple(use for use in running if use is not None),
+        None if first is None else _read_use(found, "first", first),
+        tuple(_read_use(found, "running", each) for each in found.items("running")),
         found.flag("is_nudged"),
     )
 
@@ -112,7 +112,7 @@ def _read_log(found: Snapshot) -> RequestLog:
             call_id: _read_record(_part(found, "calls", each))
             for call_id, each in found.mapping("calls").items()
         },
-        refused={key: use for key, use in refused.items() if use is not None},
+        refused=refused,
         marks={
             key: Mark(each.whole("ordinal"), each.word("phase", GuardPhase), each.whole("repeats"))
             for key, each in marks.items()
@@ -161,22 +161,17 @@ def _read_record(found: Snapshot) -> CallRecord:
 
 
 def _read_question(found: Snapshot) -> OpenQuestion:
-    first = _read_use(found, "first", _nullable(found, "first"))
-    if first is None:
-        raise found.damaged("first", "an object")
     repeat = Repeat(
         found.text("call_id"),
         found.text("tool"),
         found.optional_text("digest"),
-        first,
+        _read_use(found, "first", _nullable(found, "first")),
         found.word("layer", Layer),
     )
     return OpenQuestion(found.text("home"), found.text("about"), repeat)
 
 
-def _use(use: FirstUse | None) -> Document | None:
-    if use is None:
-        return None
+def _use(use: FirstUse) -> Document:
     return {
         "call_id": use.call_id,
         "request": use.request,
@@ -185,9 +180,7 @@ def _use(use: FirstUse | None) -> Document | None:
     }
 
 
-def _read_use(around: Snapshot, name: str, value: JsonValue) -> FirstUse | None:
-    if value is None:
-        return None
+def _read_use(around: Snapshot, name: str, value: JsonValue) -> FirstUse:
     found = _part(around, name, value)
     at_ms = found.fields.get("at_ms")
     # A host's clock may count from anywhere: a time may be negative, unlike every count.

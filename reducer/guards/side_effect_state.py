@@ -76,6 +76,11 @@ class Track(NamedTuple):
         """Return the track without a run that settled."""
         return Track(self.first, _others(self.running, request, call_id), self.is_nudged)
 
+    def without_runs_of(self, request: str) -> "Track":
+        """Return the track without what was in flight when its request ended."""
+        running = tuple(use for use in self.running if use.request != request)
+        return Track(self.first, running, self.is_nudged)
+
 
 def _others(running: tuple[FirstUse, ...], request: str, call_id: str) -> tuple[FirstUse, ...]:
     if not running:

@@ -123,7 +123,6 @@ def _resource(value: object) -> str | None:
     # Ids of things may differ by case alone: only what no eye can see is taken away.
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value).strip() or None
-    if isinstance(value, bool):
-        return None
-    text = _text(value)
-    return text if text is not None and text.lstrip("-").isdigit() else None
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

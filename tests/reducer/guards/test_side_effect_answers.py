@@ -8,6 +8,7 @@ from reducer.guards.side_effect_ladder import (
     ApprovalScope,
     Scope,
 )
+from reducer.guards.side_effect_repeat import FirstUse
 from reducer.guards.side_effect_state import CallStatus
 from tests.reducer.guards.side_effects import ERROR, Host
 
@@ -149,3 +150,22 @@ def test_in_thread_scope_a_refusal_is_for_its_request_alone():
     assert host.propose("c4", thread="t", request="r2").verdict is Verdict.REFUSE
     assert host.propose("c3", thread="t", request="r3").record is CallStatus.SUSPENDED
     assert host.propose("c5", thread="t", request="r4").verdict is Verdict.SUSPEND
+
+
+def test_an_approval_leaves_the_rest_of_the_request_as_it_was():
+    host = Host()
+    host.run("c1")
+    host.run("c2")
+    host.answer("c2", True)
+    assert host.propose("c1").verdict is Verdict.REPLAY
+
+
+def test_an_approved_call_is_in_flight_from_the_answer_on():
+    host = Host()
+    host.propose("c1")
+    host.propose("c2", at=3, channel="mail")
+    host.settle("c1", status=ERROR)
+    host.answer("c2", True, at=9)
+    step = host.propose("c3", at=10)
+    assert step.repeat is not None
+    assert step.repeat.first == FirstUse("c2", "r1", 9, "mail")

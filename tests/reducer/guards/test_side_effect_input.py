@@ -59,7 +59,11 @@ def test_settings_are_a_word_or_a_table(setting, ladder):
         pytest.param({"ttl_ms": -1}, "ttl_ms is -1; give whole", id="a negative ttl"),
         pytest.param({"ttl_ms": 1.0}, "ttl_ms is 1.0; give whole", id="a float"),
         pytest.param({"ttl_ms": True}, "ttl_ms is True; give whole", id="true"),
-        pytest.param({"ttl": 1}, "'ttl' is no setting of the ladder; use action", id="unknown key"),
+        pytest.param(
+            {"ttl": 1},
+            "'ttl' is no setting of the ladder; use action, scope, ttl",
+            id="unknown key",
+        ),
     ],
 )
 def test_a_setting_that_is_none_is_refused(setting, words):

@@ -6,6 +6,7 @@ from reducer.guards import texts
 from reducer.guards.side_effect_events import PromptStarted, SideEffectStep, Verdict
 from reducer.guards.side_effect_ladder import Action
 from reducer.guards.side_effect_repeat import DuplicateError, Incident, Layer
+from reducer.guards.side_effect_state import CallStatus
 from reducer.vocabulary import Decision, GuardPhase, Mode, Route
 from tests.reducer.guards.side_effects import Host, told
 
@@ -120,6 +121,8 @@ def test_in_enforce_the_configured_rung_acts(action, nudged, verdict, expected, 
     acted = None if action == "off" else Action(verdict if verdict in list(Action) else "warn")
     assert (step.incident and step.incident.action) == acted
     assert (step.question is not None) is (verdict == "suspend")
+    records = {"reflect": "reflected", "block": None, "suspend": "suspended"}
+    assert step.record == records.get(verdict, "running")
     assert (step.error is not None) is (verdict == "block")
 
 
@@ -137,6 +140,9 @@ def test_a_refusal_is_a_stop():
     host, _ = second(Mode.ENFORCE, Action.SUSPEND)
     step = host.answer("c3", False)
     assert (step.verdict, step.text) == (Verdict.REFUSED, texts.SIDE_EFFECT_REFUSED)
+    assert step.record is CallStatus.DENIED
+    assert step.repeat is not None
+    assert (step.repeat.call_id, step.repeat.first.call_id) == ("c3", "c1")
     assert told(step) == [(WARNED, LATCHED, Decision.STOPPED)]
     assert step.error is not None
     assert (step.error.first_call_id, step.error.call_id) == ("c1", "c3")

@@ -8,7 +8,7 @@ from reducer.vocabulary import Mode, Route
 from tests.reducer.guards.side_effects import Host
 
 
-def document():
+def host_with_a_past():
     host = Host(scope=Scope.THREAD, ttl_ms=9, approvals=ApprovalScope.ATTEMPT)
     host.run("c1", thread="t", channel="mail", at=-5)
     host.run("c2", thread="t")
@@ -16,7 +16,11 @@ def document():
     host.propose("d1", thread="t", args={}, xid="x" * 32, channel="chat")
     host.run("e1", thread="t", request="r2")
     host.answer("e1", False, request="r2")
-    return json.loads(json.dumps(dump(host.guard)))
+    return host
+
+
+def document():
+    return json.loads(json.dumps(dump(host_with_a_past().guard)))
 
 
 def test_a_snapshot_says_who_wrote_it_and_how():
@@ -36,7 +40,8 @@ def test_a_snapshot_says_who_wrote_it_and_how():
 
 def test_a_snapshot_comes_back_as_the_state_it_was():
     again = restore(document())
-    assert dump(again) == document()
+    assert again == host_with_a_past().guard
+    assert again.tracks
     assert again.ladder.action is Action.SUSPEND
     assert again.requests["r1"].calls["c2"].question is not None
 
@@ -52,7 +57,7 @@ def test_a_snapshot_holds_neither_arguments_nor_results():
 def test_a_snapshot_without_a_field_is_damaged_and_names_it(field):
     broken = document()
     del broken[field]
-    with pytest.raises(ValueError, match=field):
+    with pytest.raises(ValueError, match=f"{field} must be there"):
         restore(broken)
 
 
@@ -98,6 +103,18 @@ T, R = ("tracks",), ("requests", "r1")
             id="a broken time",
         ),
         pytest.param(
+            ("tracks", "k"),
+            {"first": None, "running": [None], "is_nudged": False},
+            "running must be an object in each",
+            id="null in flight",
+        ),
+        pytest.param(
+            ("tracks", "k"),
+            {"running": [], "is_nudged": False},
+            "first must be there",
+            id="a track cut short",
+        ),
+        pytest.param(
             ("tracks", "k"), {"first": None, "running": []}, "is_nudged must be", id="no nudge"
         ),
         pytest.param(("requests",), 7, "requests must be an object", id="a number of requests"),
@@ -127,6 +144,7 @@ T, R = ("tracks",), ("requests", "r1")
         pytest.param((*R, "calls", "c2", "question", "tool"), 1, "tool must be a text", id="tool"),
         pytest.param((*R, "calls", "c2", "question", "about"), 1, "about must be", id="about"),
         pytest.param((*R, "refused"), 1, "refused must be an object", id="refusals"),
+        pytest.param((*R, "refused", "k"), None, "refused must be an object in", id="null refused"),
         pytest.param((*R, "refused", "k"), 1, "refused must be an object in", id="a refusal"),
         pytest.param((*R, "marks"), 1, "marks must be an object", id="marks"),
         pytest.param((*R, "marks", "k"), 1, "marks must be an object in each", id="a mark"),
@@ -155,12 +173,17 @@ def test_a_damaged_field_is_named(path, value, words):
             Route.INTERACTIVE_FOREGROUND,
             id="a readable mode",
         ),
+        pytest.param({"mode": "off", "route": "cron"}, Mode.OFF, Route.CRON, id="another route"),
         pytest.param({}, Mode.SHADOW, Route.INTERACTIVE_FOREGROUND, id="nothing readable"),
     ],
 )
 def test_a_newer_schema_starts_anew_with_enforcement_disabled(written, mode, route):
     found = restore({"guard": "side_effect_duplicate", "schema": 2, "tracks": 7, **written})
     assert found == SideEffectDuplicate(mode, route, is_enforcement_disabled=True)
+
+
+def test_a_snapshot_without_a_ttl_never_expires():
+    assert restore({**document(), "ttl_ms": None}).ladder.ttl_ms is None
 
 
 def test_a_snapshot_of_another_guard_is_refused():
