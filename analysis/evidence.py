@@ -57,7 +57,8 @@ class WaveEvidence:
     cohort's roster, and is empty in shadow. `coverage` is covered of ended prompts over the days
     used, `contract` conforming of all records of the last complete day; None says that nobody
     reported it. `off_pin` counts, in each cohort compared, the prompts that started with a version
-    the wave does not pin, of all that started on the days used. `violations` are those of this
+    the wave does not pin, of all that started on the days used; None says that nobody reported it
+    too. `violations` are those of this
     wave; `lost` are prompts without an end after 24 h.
 
     What follows `lost` is None when nobody reported it, which no check reads as zero: `draw` is
@@ -79,7 +80,7 @@ class WaveEvidence:
     declared_days: int
     coverage: Share | None
     contract: Share | None
-    off_pin: Mapping[Cohort, Share]
+    off_pin: Mapping[Cohort, Share] | None
     violations: Mapping[Invariant, int]
     lost: int
     draw: DrawInputs | None = None
@@ -93,7 +94,7 @@ class WaveEvidence:
             raise ValueError(f"declared_days is {self.declared_days}; a look needs at least 1 day")
         if self.lost < 0 or any(count < 0 for count in self.violations.values()):
             raise ValueError("lost prompts and violations are counts; none may be negative")
-        if set(self.off_pin) != {self.treated, self.reference}:
+        if self.off_pin is not None and set(self.off_pin) != {self.treated, self.reference}:
             raise ValueError(
                 f"off_pin names {', '.join(self.off_pin) or 'no cohort'}; give the shares of "
                 f"{self.treated} and {self.reference}"

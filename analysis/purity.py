@@ -25,8 +25,11 @@ OFF_PIN = "off_pin"
 
 def version_purity(evidence: WaveEvidence, totals: pd.DataFrame, policy: GatePolicy) -> CheckResult:
     """Judge off-pin prompts by cohort and between cohorts; they stay in, as intended to treat."""
-    seen = {cohort: part for cohort, part in evidence.off_pin.items() if part.whole}
     numbers: dict[str, int | float | str] = {"allowed_below_share": float(OFF_PIN_LIMIT)}
+    if evidence.off_pin is None:
+        sentence = "Version purity is not known: nobody reported the versions of prompts."
+        return CheckResult(Check.VERSION_PURITY, Verdict.NO_DATA, sentence, numbers)
+    seen = {cohort: part for cohort, part in evidence.off_pin.items() if part.whole}
     if not seen:
         sentence = "Version purity is not known: no prompt was started."
         return CheckResult(Check.VERSION_PURITY, Verdict.NO_DATA, sentence, numbers)
