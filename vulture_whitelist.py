@@ -47,3 +47,5 @@ _.arguments_digest
 _.first_call_id
 _.find_candidate
 _.xid_of
+_.__getattr__  # Python, of `import analysis` in a notebook
+_.variance_of_rate  # notebooks, which plan before there is any data

@@ -42,7 +42,3 @@ def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module 'analysis' has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_PLACES])

@@ -228,7 +228,7 @@ def _planned(quiet: QuietDays, share_bps: int, placebos: Placebos) -> PlaceboPla
             metric: runner.count(metric, margin, is_treated) for metric, margin in margins.items()
         }
         for metric, counted in found.items():
-            counts[metric] += counted
+            counts[metric] += (counted.harmless, counted.at_margin)
         passed += all(counted.harmless for counted in found.values())
     rates = tuple(
         MetricRates(metric, *(counts[metric] / placebos.waves).tolist()) for metric in margins
