@@ -80,7 +80,7 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         draw=_draw(gathered),
         guard_totals=_guard_totals(wave, started),
         guard_totals_before=_guard_totals_before(gathered),
-        durations=_durations(gathered.owner_days, started),
+        durations=durations_of(gathered.owner_days, started),
         baseline=_baseline(gathered),
     )
 
@@ -131,7 +131,7 @@ def _guard_totals_before(gathered: Gathered) -> pd.DataFrame | None:
     return _guard_totals(gathered.wave, rows[rows["started"] > 0])
 
 
-def _durations(table: OwnerDayTable, rows: pd.DataFrame) -> OwnerHistograms | None:
+def durations_of(table: OwnerDayTable, rows: pd.DataFrame) -> OwnerHistograms | None:
     """Return the durations of the owners that started a prompt, None when nobody reported any."""
     told = table.durations()
     told = told[told["owner"].isin(rows["owner"])]
@@ -155,7 +155,7 @@ def _baseline(gathered: Gathered) -> Baseline | None:
     totals[COMPARABLE] = [
         modes[owner] is not None and modes[owner] is usual for owner in totals["owner"]
     ]
-    return Baseline(totals, found.days, _durations(found.owner_days, rows))
+    return Baseline(totals, found.days, durations_of(found.owner_days, rows))
 
 
 def _modes_before(found: BaselineDays, rows: pd.DataFrame) -> Mapping[str, Mode | None]:

@@ -2,38 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from analysis.frames import owner_totals
+from analysis.placebo import PlaceboPlan, Placebos, plan_by_placebo
 from analysis.power import MetricPlan, plan_metrics
 from analysis.sentences import label, percent
 from control_plane.context import Context
-from control_plane.jobs.gathering import is_older_than_evidence
-from control_plane.jobs.owner_day_table import OwnerDayTable
-from control_plane.queries.days import complete_days, wave_days
+from control_plane.jobs.plan_ground import Ground, find_ground
 from control_plane.state import Plan, PlanStatus
-from reducer.rollout.draw import treated_count
-from reducer.rollout.phases import TREATED
+from reducer.rollout.draw import BPS, treated_count
 from reducer.rollout.policy import GatePolicy
-from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Gate, Mode
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
 # Below it a wave is more likely to end unproven than not, whatever the guard does.
 LOW_POWER = 0.5
-
-
-class Ground(NamedTuple):
-    """What a plan rests on: a wave one phase below the planned one, and its complete days."""
-
-    wave: Wave
-    days: tuple[date, ...]
-    table: OwnerDayTable
 
 
 class Planned(NamedTuple):
@@ -44,6 +30,7 @@ class Planned(NamedTuple):
     owners: int
     treated: int
     plans: tuple[MetricPlan, ...]
+    placebo: PlaceboPlan | None
 
 
 def make_plan(context: Context, environment: str, guard: str, number: int) -> Plan | None:
@@ -52,7 +39,7 @@ def make_plan(context: Context, environment: str, guard: str, number: int) -> Pl
     rollout = context.environments.rollout(environment, guard)
     if asked is None or rollout is None or asked.status is not PlanStatus.PENDING:
         return None
-    ground = _ground(context, rollout, asked.gate)
+    ground = find_ground(context, rollout, asked)
     if ground is None or len(ground.days) < max(asked.days):
         complete = 0 if ground is None else len(ground.days)
         why = (
@@ -101,35 +88,20 @@ def _kept(context: Context, environment: str, plan: Plan) -> Plan:
     return made
 
 
-def _ground(context: Context, rollout: Rollout, gate: Gate) -> Ground | None:
-    """Return the newest wave one phase below the gate's, with its complete days and owner-days."""
-    phase = Mode.SHADOW if gate is Gate.WARN else Mode.WARN
-    for number in range(rollout.last_wave, 0, -1):
-        wave = context.environments.wave(rollout.environment, rollout.guard, number)
-        if wave is None or wave.phase is not phase:
-            continue
-        if wave.version_pin != rollout.version_pin or is_older_than_evidence(context, wave):
-            return None
-        days = complete_days(wave_days(context, rollout.environment, wave))
-        rows = context.evidence.owner_days(rollout.environment, rollout.guard, number, days)
-        return Ground(wave, days, OwnerDayTable.of(rows))
-    return None
-
-
 def _planned(
     ground: Ground, asked: Plan, policy: GatePolicy, *, share_bps: int, days: int
 ) -> Planned:
     """Plan one share and length on the last days, over the owners in the mode to start from."""
-    rows = ground.table.frame()
-    is_chosen = rows["day"].isin(ground.days[-days:]) & (rows["started"] > 0)
-    totals = owner_totals(rows[is_chosen & (rows["cohort"] == TREATED[ground.wave.phase].value)])
-    return Planned(
-        share_bps,
-        days,
-        len(totals),
-        treated_count(share_bps, len(totals)),
-        plan_metrics(totals, policy.margins[asked.gate], policy=policy, share_bps=share_bps),
-    )
+    quiet = ground.quiet_days(days)
+    owners = len(quiet.totals)
+    placebo = None
+    # Random sets stand for the treated; larger than half they would stand for all the others.
+    if share_bps <= BPS // 2:
+        placebos = Placebos(asked.gate, policy, waves=asked.placebo_waves)
+        (placebo,) = plan_by_placebo([quiet], [share_bps], placebos)
+    margins = policy.margins[asked.gate]
+    plans = plan_metrics(quiet.totals, margins, policy=policy, share_bps=share_bps)
+    return Planned(share_bps, days, owners, treated_count(share_bps, owners), plans, placebo)
 
 
 def _wire(wave: Planned) -> Mapping[str, JsonValue]:
@@ -139,12 +111,14 @@ def _wire(wave: Planned) -> Mapping[str, JsonValue]:
         "owners": wave.owners,
         "treated": wave.treated,
         "metrics": [_metric(plan) for plan in wave.plans],
+        "placebo": None if wave.placebo is None else _placebo(wave.placebo),
     }
 
 
 def _sentence(waves: Sequence[Planned]) -> str:
-    """Say of each planned wave which metric is least likely to pass, and what it would need."""
-    return " ".join(_about(wave) for wave in waves)
+    """Say of each planned wave how likely it is to pass, by simulation where there is one."""
+    told = [_about(wave) if wave.placebo is None else wave.placebo.sentence for wave in waves]
+    return " ".join(told)
 
 
 def _about(wave: Planned) -> str:
@@ -160,6 +134,23 @@ def _about(wave: Planned) -> str:
     warning = "" if least >= LOW_POWER else " More likely unproven than not."
     passes = f"{label(plan.metric)} passes {percent(least)} of harmless waves"
     return f"{head}: {passes}; {needed}.{warning}"
+
+
+def _placebo(plan: PlaceboPlan) -> Mapping[str, JsonValue]:
+    return {
+        "waves": plan.waves,
+        "power": plan.power,
+        "is_weak": plan.is_weak,
+        "sentence": plan.sentence,
+        "metrics": [
+            {
+                "metric": rates.metric.value,
+                "power": rates.power,
+                "false_promotion": rates.false_promotion,
+            }
+            for rates in plan.metrics
+        ],
+    }
 
 
 def _metric(plan: MetricPlan) -> Mapping[str, JsonValue]:

@@ -16,7 +16,8 @@ from control_plane.jobs.evaluating import (
 )
 from control_plane.jobs.looking import look_for_harm, request_due_looks
 from control_plane.jobs.pending import queue_pending
-from control_plane.jobs.planning import fail_plan, make_plan
+from control_plane.jobs.planner import Planner
+from control_plane.jobs.planning import fail_plan
 from control_plane.jobs.sealing import latest_due_day, seal_due_days
 from control_plane.stores.jobs import LEASE_MS, Job, JobKind
 
@@ -36,6 +37,7 @@ class Worker:
         self._faults: dict[str, str] = {}
         self._unchecked: set[str] = set()
         self._sealed_upto: dict[str, date] = {}
+        self._planner = Planner(context)
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. A store that is away is waited for."""
@@ -136,7 +138,7 @@ class Worker:
                 case JobKind.PROMOTE:
                     carry_out(self._context, environment, job.guard, job.number)
                 case JobKind.PLAN:
-                    make_plan(self._context, environment, job.guard, job.number)
+                    self._planner.put(environment, job)
                 case JobKind.LOOK:
                     look_for_harm(self._context, environment, job.guard, job.number)
         except StoreUnavailable:

@@ -8,8 +8,11 @@ import pytest
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
 from control_plane.commands.plans import PlanRequest, request_plan
 from control_plane.errors import RuleViolated, StateConflict
-from control_plane.jobs.planning import make_plan
+from control_plane.jobs.pending import queue_pending
+from control_plane.jobs.plan_ground import find_ground
+from control_plane.jobs.planning import fail_plan, make_plan
 from control_plane.state import Plan, PlanStatus
+from control_plane.stores.jobs import JobKind
 from reducer.vocabulary import Gate, Mode
 from tests.control_plane.lives import Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
@@ -29,10 +32,9 @@ def ask(life: Life, **request) -> Plan:
 
 
 def made(life: Life, **request) -> Plan:
-    asked = ask(life, **request)
-    life.work()
-    found = life.context.plans.plan(ENVIRONMENT, GUARD, asked.id)
+    found = make_plan(life.context, ENVIRONMENT, GUARD, ask(life, **request).id)
     assert found is not None
+    assert life.context.plans.plan(ENVIRONMENT, GUARD, found.id) == found
     return found
 
 
@@ -63,6 +65,31 @@ def test_shares_and_lengths_are_planned_each(week):
     assert planned == [(3, 2500), (3, 5000), (7, 2500), (7, 5000)]
 
 
+def test_placebo_waves_run_the_gate_itself_on_the_same_owners(week):
+    (wave,) = result_of(made(week, shares_bps=(2500,)))["waves"]
+    placebo = wave["placebo"]
+    assert placebo["waves"] == 100
+    assert {each["metric"] for each in placebo["metrics"]} >= {"cancellation", "tokens", "turns"}
+    # Six treated owners are too little data for a verdict, whatever the formula says.
+    assert (placebo["power"], placebo["is_weak"]) == (0.0, True)
+    assert all(each["false_promotion"] == 0.0 for each in placebo["metrics"])
+
+
+def test_the_same_days_give_the_same_plan(week):
+    first, second = (made(week, shares_bps=(2500,)) for _ in range(2))
+    assert result_of(first) == result_of(second)
+
+
+def test_the_sentence_of_a_plan_is_what_the_placebo_waves_showed(week):
+    plan = made(week, shares_bps=(2500,))
+    assert plan.sentence == result_of(plan)["waves"][0]["placebo"]["sentence"]
+
+
+def test_beyond_half_of_the_owners_there_are_no_placebo_waves(week):
+    (wave,) = result_of(made(week))["waves"]
+    assert (wave["share_bps"], wave["placebo"]) == (8000, None)
+
+
 def test_more_owners_or_days_never_lower_the_power(week):
     result = result_of(made(week, shares_bps=(2500, 5000)))
     few, many = ({each["metric"]: each for each in wave["metrics"]} for wave in result["waves"])
@@ -78,7 +105,8 @@ def test_in_warn_the_enforce_gate_is_planned_on_the_warned(week):
     assert (plan.gate, plan.shares_bps) == (Gate.ENFORCE, (500,))
     (wave,) = result_of(plan)["waves"]
     assert (wave["owners"], wave["treated"]) == (19, 0)
-    assert "too few owners to reckon with" in str(plan.sentence)
+    assert wave["placebo"]["power"] is None
+    assert plan.sentence == "5 % of 19 owners treats nobody."
 
 
 def test_fewer_days_than_planned_are_no_ground(store):
@@ -92,6 +120,21 @@ def test_fewer_days_than_planned_are_no_ground(store):
     assert plan.result is None
 
 
+def test_the_week_before_the_quiet_days_takes_noise_out_of_placebo_waves(week):
+    plan = ask(week, days=(3,))
+    ground = find_ground(week.context, week.rollout, plan)
+    assert ground is not None
+    assert ground.quiet_days(3).baseline is None
+    week.live(4)
+    ground = find_ground(week.context, week.rollout, plan)
+    assert ground is not None
+    quiet = ground.quiet_days(3)
+    assert quiet.baseline is not None
+    assert (len(quiet.baseline.days), quiet.days) == (7, 3)
+    assert (quiet.totals["started"] == 6).all()
+    assert (quiet.baseline.owners["started"] == 14).all()
+
+
 def test_a_plan_is_made_once(week):
     plan = made(week)
     assert make_plan(week.context, ENVIRONMENT, GUARD, plan.id) is None
@@ -101,17 +144,25 @@ def test_one_plan_at_a_time(week):
     first = ask(week)
     with pytest.raises(StateConflict, match=f"plan {first.id} is still being made"):
         ask(week)
-    week.work()
+    make_plan(week.context, ENVIRONMENT, GUARD, first.id)
     assert ask(week).id == first.id + 1
 
 
-def test_a_worker_that_starts_late_makes_the_plan_that_has_no_job(week):
+def test_a_pending_plan_without_a_job_is_queued_again(week):
     asked = ask(week)
     week.context.jobs.release(ENVIRONMENT)
-    week.work()
-    found = week.context.plans.plan(ENVIRONMENT, GUARD, asked.id)
-    assert found is not None
-    assert found.status is PlanStatus.DONE
+    assert queue_pending(week.context, ENVIRONMENT) == 1
+    job = week.context.jobs.take(ENVIRONMENT)
+    assert job is not None
+    assert (job.kind, job.number) == (JobKind.PLAN, asked.id)
+
+
+def test_a_plan_that_cannot_be_made_fails_with_words(week):
+    asked = ask(week)
+    fail_plan(week.context, ENVIRONMENT, GUARD, asked.id, why="ValueError; see the log")
+    fail_plan(week.context, ENVIRONMENT, GUARD, asked.id, why="again")
+    (kept,) = week.context.plans.newest(ENVIRONMENT, GUARD, at_most=5)
+    assert kept.sentence == "it could not be made: ValueError; see the log"
 
 
 @pytest.mark.parametrize(
