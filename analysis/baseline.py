@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from analysis.frames import (
     COUNTS,
     OWNER,
+    block_names,
     checked_counts,
     refuse_cells,
     refuse_contradictions,
@@ -51,6 +53,18 @@ class Baseline:
     def is_long_enough(self) -> bool:
         """Whether there are as many complete days as CUPED needs."""
         return len(self.days) >= LEAST_DAYS
+
+    def by_block(self, blocks: Mapping[str, str]) -> "Baseline":
+        """Sum the owners of each block; one incomparable owner makes its block count as new.
+
+        Raises:
+            ValueError: for an owner that `blocks` does not name.
+        """
+        renamed = self.owners.assign(**{OWNER: block_names(self.owners[OWNER], blocks)})
+        grouped = renamed.groupby(OWNER, as_index=False, sort=True)
+        sums = grouped.agg({**dict.fromkeys(COUNTS, "sum"), COMPARABLE: "all"})
+        durations = None if self.durations is None else self.durations.by_block(blocks)
+        return Baseline(sums, self.days, durations)
 
 
 def _checked(owners: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Owner totals: the columns every frame has, the checks it must pass, and the sum over days."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,36 @@ def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:
     )
     refuse_contradictions(checked)
     return sorted_by_owner(checked)
+
+
+def by_block(totals: pd.DataFrame, blocks: Mapping[str, str]) -> pd.DataFrame:
+    """Sum checked owner totals to blocks, which are then drawn and compared like owners.
+
+    Owners who share a limit, as those of one tenant do, can be slowed by each other's guard; the
+    block they share is then the unit that the test must draw. `blocks` names each owner's block.
+
+    Raises:
+        ValueError: for an owner without a block, and for a block with owners of two cohorts.
+    """
+    renamed = totals.assign(**{OWNER: block_names(totals[OWNER], blocks)})
+    sums = renamed.groupby([OWNER, COHORT], as_index=False, sort=True)[list(COUNTS)].sum()
+    is_split = sums[OWNER].duplicated(keep=False).to_numpy()
+    if is_split.any():
+        block = sums[OWNER].iloc[int(np.argmax(is_split))]
+        raise ValueError(
+            f"block {block!r} has owners in two cohorts; draw cohorts by block, or compare owners"
+        )
+    return checked_totals(sums)
+
+
+def block_names(owners: Iterable[str], blocks: Mapping[str, str]) -> npt.NDArray[np.object_]:
+    """Return the block of each owner, or raise a ValueError that names one without a block."""
+    names = []
+    for owner in owners:
+        if owner not in blocks:
+            raise ValueError(f"owner {owner!r} has no block; name the block of every owner")
+        names.append(blocks[owner])
+    return np.array(names, dtype=object)
 
 
 def outcomes(totals: pd.DataFrame, metric: Metric, cohorts: tuple[Cohort, Cohort]) -> Outcomes:

@@ -105,7 +105,8 @@ def test_an_owner_seen_in_two_cohorts_is_refused(totals):
     days = totals.assign(day=dt.date(2026, 11, 20))
     moved = days.head(1).assign(cohort="control")
 
-    with pytest.raises(ValueError, match=r"'o00000' is there twice; .* one cohort"):
+    owner = totals["owner"].iloc[0]
+    with pytest.raises(ValueError, match=rf"'{owner}' is there twice; .* one cohort"):
         owner_totals(pd.concat([days, moved], ignore_index=True))
 
 
