@@ -14,7 +14,7 @@ from reducer.guards.pipeline import (
     PipelineStep,
     reduce,
 )
-from reducer.guards.side_effect_ladder import Action, Ladder, Scope
+from reducer.guards.side_effect_ladder import Action, Ladder, Scope, ToolDeclaration
 from reducer.vocabulary import Decision, LoopType, Mode, Route
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every, fates, only
 
@@ -150,6 +150,15 @@ def test_a_blocked_side_effect_ends_the_turn_once_its_siblings_have_settled():
     assert step.stop is None
     done = session.settle(step.fates)
     assert done.stop == (LoopType.SIDE_EFFECT_DUPLICATE, texts.SIDE_EFFECT_STOP)
+
+
+def test_calls_that_do_no_harm_leave_no_trace_in_the_side_effect_guard():
+    session = Session()
+    keyed = ToolDeclaration(side_effect=True, idempotency_key_fields=("to",))
+    step = session.propose(ask("r", path="1"), ask("k", "send", declaration=keyed, to="ann"))
+    assert (session.state.side_effect.requests, session.state.side_effect.tracks) == ({}, {})
+    session.settle(step.fates)
+    assert (session.state.side_effect.requests, session.state.side_effect.tracks) == ({}, {})
 
 
 def test_a_nudge_does_not_end_the_turn():
