@@ -1,0 +1,194 @@
+"""Make docs/example-wave.json.gz: the evidence bundle of a simulated wave, as a server exports it.
+
+640 owners, 32 of them under enforcement, seven days and the seven days of warn before them. The
+guard does no harm; it stops as many prompts as it would have. Run it again after a change of what
+an evaluation holds, and render the documents that read it.
+"""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402  # path first
+import numpy.typing as npt  # noqa: E402
+
+from analysis.evidence import Share, WaveDay  # noqa: E402
+from analysis.rerandomisation import DrawKey  # noqa: E402
+from benchmarks.proof.outcomes import Harm, Outcome, doses, observe  # noqa: E402
+from benchmarks.proof.owners import Sizes, draw_owners  # noqa: E402
+from control_plane import __version__  # noqa: E402
+from control_plane.jobs.bundles import SCHEMA, BaselineDays, Bundle, Gathered  # noqa: E402
+from control_plane.jobs.concluding import conclude  # noqa: E402
+from control_plane.jobs.owner_day_table import OwnerDayTable  # noqa: E402
+from control_plane.policy import load  # noqa: E402
+from control_plane.stores.evidence import OwnerDay  # noqa: E402
+from reducer.rollout.draw import Roster, draw, salt_text  # noqa: E402
+from reducer.rollout.pseudonym import unpack  # noqa: E402
+from reducer.rollout.state import Wave  # noqa: E402
+from reducer.vocabulary import Cohort, Gate, Mode  # noqa: E402
+
+Counts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.str_]
+
+BUNDLE = ROOT / "docs" / "example-wave.json.gz"
+SEED = 20_261_105
+ENVIRONMENT, GUARD, VERSION = "internal", "repeated_tool_failure", "0.21.0"
+OWNERS, SHARE_BPS = 640, 500
+SALT = salt_text("000102030405060708090a0b0c0d0e0f", 0)
+FIRST_BEFORE, FIRST = date(2026, 11, 2), date(2026, 11, 10)
+STOP_RATE, CALLS_AFTER = 0.006, 3.0
+
+
+def main() -> None:
+    """Simulate both weeks, conclude, and write the bundle."""
+    source = np.random.default_rng(SEED)
+    names = [unpack(source.bytes(10)) for _ in range(OWNERS)]
+    roster = draw(ENVIRONMENT, GUARD, SALT, names, share_bps=SHARE_BPS)
+    owners = draw_owners(source, OWNERS, Sizes.LOGNORMAL, roster.treated)
+    harmless = doses(owners, Harm.NONE)
+    before = observe(source, owners.baseline, harmless)
+    seen = observe(source, owners.wave, harmless)
+    treated = owners.is_treated
+    warned = source.random(OWNERS) < 0.8
+    wave = Wave(
+        number=3,
+        phase=Mode.ENFORCE,
+        version_pin=(VERSION,),
+        looks=(7,),
+        opened_at=datetime(2026, 11, 9, 14, 20, tzinfo=UTC),
+        salt=SALT,
+        treated_bps=SHARE_BPS,
+        roster_size=OWNERS,
+        treated=roster.treated,
+        roster_digest=roster.digest,
+    )
+    policies = load(None)
+    cohorts = np.where(treated, Cohort.ENFORCED, Cohort.CONTROL)
+    cohorts_before = np.where(warned, Cohort.WARNED, Cohort.HOLDBACK)
+    gathered = Gathered(
+        environment=ENVIRONMENT,
+        guard=GUARD,
+        gate=Gate.ENFORCE,
+        wave=wave,
+        declared_days=7,
+        days=tuple(WaveDay(day, is_complete=True, reason=None) for day in week(FIRST)),
+        owner_days=table(source, seen, roster, cohorts=cohorts, first=FIRST),
+        contract=Share(5_181, 5_184),
+        violations={},
+        roster=roster.pseudonyms,
+        baseline=BaselineDays(
+            2,
+            Mode.WARN,
+            week(FIRST_BEFORE),
+            table(source, before, roster, cohorts=cohorts_before, first=FIRST_BEFORE),
+        ),
+        policy=policies.of(ENVIRONMENT),
+        policy_hash=policies.hash,
+        code_version=__version__,
+        seed=str(DrawKey(ENVIRONMENT, GUARD, wave.number).seed),
+    )
+    concluded = conclude(gathered)
+    bundle = Bundle(SCHEMA, 12, concluded.digest, concluded.result, gathered)
+    BUNDLE.write_bytes(bundle.packed())
+    print(f"{BUNDLE.name}: {BUNDLE.stat().st_size:,} bytes; {concluded.evaluation.sentence}")
+
+
+def week(first: date) -> tuple[date, ...]:
+    """Return seven days."""
+    return tuple(first + timedelta(days=place) for place in range(7))
+
+
+def table(
+    source: np.random.Generator, seen: Outcome, roster: Roster, *, cohorts: Places, first: date
+) -> OwnerDayTable:
+    """Spread the counts of a week over its days, prompt by prompt."""
+    rows = [
+        row
+        for place, name in enumerate(roster.pseudonyms)
+        for row in _days_of(Prompts.of(source, seen, place), name, Cohort(cohorts[place]), first)
+    ]
+    return OwnerDayTable.of(rows)
+
+
+class Prompts(NamedTuple):
+    """What each prompt of one owner's week was, one entry per prompt."""
+
+    days: Counts
+    is_cancelled: Flags
+    is_failed: Flags
+    is_disrupted: Flags
+    tokens: Counts
+    turns: Counts
+    buckets: Counts
+    stops: Counts
+    calls: Counts
+
+    @classmethod
+    def of(cls, source: np.random.Generator, seen: Outcome, place: int) -> "Prompts":
+        """Draw which prompts the owner's counts are about; they are in no order of their own."""
+        prompts = int(seen.started[place])
+        order = np.arange(prompts)
+        cancelled, failed = int(seen.cancelled[place]), int(seen.failed[place])
+        stops = source.binomial(1, STOP_RATE, prompts)
+        own = seen.durations.owners == place
+        buckets = np.repeat(seen.durations.buckets[own], seen.durations.counts[own])
+        return cls(
+            days=source.integers(0, 7, prompts),
+            is_cancelled=order < cancelled,
+            is_failed=(order >= cancelled) & (order < cancelled + failed),
+            is_disrupted=source.permutation(order < seen.disrupted[place]),
+            tokens=_shares(source, int(seen.tokens[place]), prompts),
+            turns=1 + _shares(source, int(seen.turns[place]) - prompts, prompts),
+            buckets=source.permutation(buckets),
+            stops=stops,
+            calls=stops * source.poisson(CALLS_AFTER, prompts),
+        )
+
+
+def _days_of(week_of: Prompts, name: str, cohort: Cohort, first: date) -> Iterator[OwnerDay]:
+    for day in np.unique(week_of.days):
+        on = Prompts(*(column[week_of.days == day] for column in week_of))
+        buckets, counts = np.unique(on.buckets, return_counts=True)
+        started, stops = len(on.days), int(on.stops.sum())
+        cancelled, failed = int(on.is_cancelled.sum()), int(on.is_failed.sum())
+        is_enforced = cohort is Cohort.ENFORCED
+        yield OwnerDay(
+            owner=name,
+            day=first + timedelta(days=int(day)),
+            cohort=cohort,
+            version=VERSION,
+            started=started,
+            cancelled=cancelled,
+            completed=started - cancelled - failed,
+            failed=failed,
+            guard_stopped=0,
+            limit=0,
+            lost=0,
+            disrupted=int(on.is_disrupted.sum()),
+            tokens=int(on.tokens.sum()),
+            turns=int(on.turns.sum()),
+            would_stopped=0 if is_enforced else stops,
+            stopped=stops if is_enforced else 0,
+            calls_after_would_stop=0 if is_enforced else int(on.calls.sum()),
+            unreliable=0,
+            covered=started,
+            ended=started,
+            switched=0,
+            durations=tuple(zip(buckets.tolist(), counts.tolist(), strict=True)),
+        )
+
+
+def _shares(source: np.random.Generator, total: int, prompts: int) -> Counts:
+    if prompts == 0:
+        return np.zeros(0, dtype=np.int64)
+    return source.multinomial(total, np.full(prompts, 1.0 / prompts))
+
+
+if __name__ == "__main__":
+    main()
