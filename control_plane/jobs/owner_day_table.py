@@ -18,7 +18,7 @@ Places = npt.NDArray[np.int64]
 COUNTS = tuple(
     field.name
     for field in fields(OwnerDay)
-    if field.name not in {"owner", "day", "cohort", "version", "durations"}
+    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale"}
 )
 # What one count can be at most: a float of the analysis holds every whole number up to it.
 LARGEST = 2**53

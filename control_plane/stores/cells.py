@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Mode
 
 
@@ -11,7 +12,8 @@ from reducer.vocabulary import Cohort, Mode
 class Cell:
     """A guard, the version that reported, and the wave, cohort and mode of the assignment id.
 
-    `cohort` and `mode` are None for volume that no assignment id vouches for.
+    `cohort` and `mode` are None for volume that no assignment id vouches for. `source` is the
+    telemetry that its owner-days were made from: those of two sources are never added.
     """
 
     guard: str
@@ -19,11 +21,15 @@ class Cell:
     wave: int = 0
     cohort: Cohort | None = None
     mode: Mode | None = None
+    source: EvidenceSource = EvidenceSource.EVENTS
 
     @property
     def name(self) -> str:
         """The cell as the store's key for interning: a JSON array."""
-        return _name(self.guard, self.version, self.wave, self.cohort, self.mode)
+        named = (self.guard, self.version, self.wave, self.cohort, self.mode)
+        if self.source is EvidenceSource.EVENTS:
+            return _name(*named)
+        return _name(*named, self.source)
 
     @property
     def treatment(self) -> str:
@@ -37,13 +43,14 @@ class Cell:
         Raises:
             ValueError: the name is not one that `name` made.
         """
-        guard, version, wave, cohort, mode = json.loads(name)
+        guard, version, wave, cohort, mode, *source = json.loads(name)
         return cls(
             guard,
             version,
             wave,
             None if cohort is None else Cohort(cohort),
             None if mode is None else Mode(mode),
+            EvidenceSource(*source) if source else EvidenceSource.EVENTS,
         )
 
 

@@ -11,10 +11,11 @@ from control_plane.stores.connection import unavailable
 from control_plane.stores.evidence_events import EvidenceBatch
 from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
-from control_plane.stores.packing import unpack
-from control_plane.stores.replies import octets, pair, text, whole
+from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
+from control_plane.stores.owner_days import unpacked, whole_prompts
+from control_plane.stores.replies import pair, text, whole
 from reducer.rollout.days import SealedDay
-from reducer.vocabulary import Cohort
+from reducer.rollout.state import EvidenceSource
 
 OWNER_BUCKETS = 256
 # In real time since the last write; evidence.lua holds the same.
@@ -29,45 +30,6 @@ class Written:
 
     new: int
     duplicate: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerDay:
-    """What one owner's prompts of one day added up to, in one cell.
-
-    The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
-    and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
-    decisions, every other one counts prompts; `switched` those that were told with two modes or
-    cohorts, whether or not a start or an end of them is known. `version` is that of the prompts'
-    earliest records. `durations` holds pairs of a base-2
-    exponential bucket at scale 7 (milliseconds) and its count.
-    """
-
-    owner: str
-    day: date
-    cohort: Cohort
-    version: str
-    started: int
-    cancelled: int
-    completed: int
-    failed: int
-    guard_stopped: int
-    limit: int
-    lost: int
-    disrupted: int
-    tokens: int
-    turns: int
-    would_stopped: int
-    stopped: int
-    calls_after_would_stop: int
-    unreliable: int
-    covered: int
-    ended: int
-    switched: int
-    durations: tuple[tuple[int, int], ...] = ()
-
-
-_SUMS = 17
 
 
 class EvidenceStore:
@@ -112,14 +74,22 @@ class EvidenceStore:
         return bool(whole(call(self._redis, "gw_seal", keys=names, arguments=arguments)))
 
     @unavailable()
-    def sealed_days(self, environment: str, days: Iterable[date]) -> tuple[SealedDay, ...]:
-        """Return those of the days that are sealed, in the order given."""
+    def sealed_days(
+        self,
+        environment: str,
+        days: Iterable[date],
+        source: EvidenceSource = EvidenceSource.EVENTS,
+    ) -> tuple[SealedDay, ...]:
+        """Return those of the days that are sealed, in the order given, as this source shows them.
+
+        Counters do not tell which ended prompts are covered: by them none is.
+        """
         wanted = list(days)
         pipe = self._redis.pipeline(transaction=False)
         for day in wanted:
             pipe.hgetall(EvidenceKeys(environment).day(day))
         held = zip(wanted, pipe.execute(), strict=True)
-        return tuple(_sealed(day, fields) for day, fields in held if b"sealed_at" in fields)
+        return tuple(_sealed(day, fields, source) for day, fields in held if b"sealed_at" in fields)
 
     @unavailable()
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
@@ -131,7 +101,13 @@ class EvidenceStore:
 
     @unavailable()
     def owner_days(
-        self, environment: str, guard: str, wave: int, days: Sequence[date]
+        self,
+        environment: str,
+        guard: str,
+        wave: int,
+        days: Sequence[date],
+        *,
+        source: EvidenceSource = EvidenceSource.EVENTS,
     ) -> tuple[OwnerDay, ...]:
         """Return the wave's owner-days on these days, sorted by day and owner.
 
@@ -140,10 +116,15 @@ class EvidenceStore:
         chosen = [
             (number, cell)
             for number, cell in self.cells(environment)
-            if cell.guard == guard and cell.wave == wave and cell.cohort is not None
+            if cell.guard == guard
+            and cell.wave == wave
+            and cell.cohort is not None
+            and cell.source is source
         ]
-        rows = self._rows(environment, chosen, days)
-        return tuple(sorted(rows, key=lambda row: (row.day, row.owner, row.cohort, row.version)))
+        rows = sorted(self._rows(environment, chosen, days), key=_place)
+        if source is EvidenceSource.EVENTS:
+            return tuple(rows)
+        return tuple(sorted(whole_prompts(rows), key=_place))
 
     def _rows(
         self, environment: str, cells: Sequence[tuple[int, Cell]], days: Sequence[date]
@@ -162,7 +143,7 @@ class EvidenceStore:
                 pipe.hgetall(key)
             for (cell, day, _), held in zip(part, pipe.execute(), strict=True):
                 for owner, packed in held.items():
-                    yield _owner_day(text(owner), day, cell, packed)
+                    yield unpacked(text(owner), day, cell, packed)
 
     @unavailable()
     def owner_rows(
@@ -181,7 +162,7 @@ class EvidenceStore:
             pipe.hget(key, pseudonym)
         found = zip(wanted, pipe.execute(), strict=True)
         return tuple(
-            (cell, _owner_day(pseudonym, day, cell, packed))
+            (cell, unpacked(pseudonym, day, cell, packed))
             for (cell, day, _), packed in found
             if packed is not None
         )
@@ -203,21 +184,18 @@ class EvidenceStore:
         return {text(name): whole(value) for name, value in stored.items()}
 
 
+def _place(row: OwnerDay) -> tuple[date, str, str, str]:
+    return row.day, row.owner, row.cohort, row.version
+
+
 def _number(numbered: tuple[int, Cell]) -> int:
     return numbered[0]
 
 
-def _owner_day(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
-    assert cell.cohort is not None  # cells without a cohort hold no owner-days
-    row = unpack(octets(packed))
-    if not isinstance(row, list):
-        raise TypeError(f"an owner-day row is stored as {type(row).__name__}, not as a list")
-    tail = row[_SUMS:]
-    durations = tuple(sorted(zip(tail[::2], tail[1::2], strict=True)))
-    return OwnerDay(owner, day, cell.cohort, cell.version, *(*row[:_SUMS], durations))
+def _sealed(day: date, fields: dict[bytes, bytes], source: EvidenceSource) -> SealedDay:
+    # What counters show has names of its own; seal and revision are of the day.
+    prefix = "" if source is EvidenceSource.EVENTS else "c"
 
-
-def _sealed(day: date, fields: dict[bytes, bytes]) -> SealedDay:
     def count(name: str) -> int:
         return int(fields.get(name.encode(), b"0"))
 
@@ -225,10 +203,10 @@ def _sealed(day: date, fields: dict[bytes, bytes]) -> SealedDay:
     return SealedDay(
         day=day,
         revision=count("revision"),
-        hourly_prompts=tuple(count(f"h{hour}") for hour in range(HOURS)),
+        hourly_prompts=tuple(count(f"{prefix}h{hour}") for hour in range(HOURS)),
         longest_outage_seconds=float(outage) if outage else None,
-        ended=count("ended"),
-        covered=count("covered"),
-        records=count("records"),
-        conforming=count("conforming"),
+        ended=count(f"{prefix}ended"),
+        covered=count(f"{prefix}covered"),
+        records=count(f"{prefix}records"),
+        conforming=count(f"{prefix}conforming"),
     )

@@ -6,13 +6,15 @@ from datetime import date
 from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
+from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
+from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
+from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
+from control_plane.stores.seen import check_count
 from reducer.vocabulary import DisruptionKind, Outcome
 
-# The store counts in doubles: a whole number beyond this is not exact there.
-MOST = 2**53 - 1
-
 # Places in an owner-day row; evidence.lua holds the same list.
+STARTED_PLACE, ENDED_PLACE = 1, 16
 OUTCOME_PLACES: Mapping[Outcome, int] = {
     Outcome.CANCELLED: 2,
     Outcome.COMPLETED: 3,
@@ -24,22 +26,6 @@ OUTCOME_PLACES: Mapping[Outcome, int] = {
 # Counters of intake, each followed by `:` and an invariant. What they count changes nothing else.
 UNTRUSTED_VIOLATION = "untrusted_violation"
 UNVOUCHED_VIOLATION = "unvouched_violation"
-
-# Seen identities are kept in one set for each minute of event time. Up to 4,096 in a set take 8
-# bytes each, more of them several times that (docs/store.md).
-SEEN_BUCKET_S = 60
-
-
-class Seen(NamedTuple):
-    """What makes an event the same event: a 63-bit digest, and its time in seconds since 1970."""
-
-    digest: int
-    second: int
-
-    @property
-    def bucket(self) -> int:
-        """Which minute of event time the digest is remembered with."""
-        return self.second // SEEN_BUCKET_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +48,7 @@ class Started:
     hour: int
 
     def __post_init__(self) -> None:
-        _check("hour", self.hour, most=23)
+        check_count("hour", self.hour, most=23)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +75,34 @@ class Ended:
         if self.outcome not in OUTCOME_PLACES:
             known = ", ".join(OUTCOME_PLACES)
             raise ValueError(f"outcome={self.outcome} of an end; use one of {known}")
-        _check("tokens", self.tokens)
-        _check("turns", self.turns)
-        _check("transitions", self.transitions or 0)
-        _check("calls_after_would_stop", self.calls_after_would_stop)
-        _check("hour", self.hour, most=23)
+        check_count("tokens", self.tokens)
+        check_count("turns", self.turns)
+        check_count("transitions", self.transitions or 0)
+        check_count("calls_after_would_stop", self.calls_after_would_stop)
+        check_count("hour", self.hour, most=23)
 
 
 @dataclass(frozen=True, slots=True)
 class Transitioned:
     """A guard decided within a prompt. `sequence` counts over all guards of the prompt, from 1.
 
+    `is_warning` says that the model was warned, `ordinal` which candidate the decision is about;
+    None says that the host did not tell.
+
     Raises:
-        ValueError: the sequence is negative or beyond 2**31 - 1.
+        ValueError: the sequence or the ordinal is negative or beyond 2**31 - 1.
     """
 
     sequence: int
     is_would_stop: bool
     is_stop: bool
     is_unreliable_input: bool
+    is_warning: bool = False
+    ordinal: int | None = None
 
     def __post_init__(self) -> None:
-        _check("sequence", self.sequence, most=2**31 - 1)
+        check_count("sequence", self.sequence, most=2**31 - 1)
+        check_count("ordinal", self.ordinal or 0, most=2**31 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +121,7 @@ class PromptEvent:
 
     Start, end and disruption are of the whole prompt, whichever of its guards they name; a
     transition is of one guard. `health` names counters of intake that it raises by one when it is
-    new.
+    new. `generation` is that of its assignment id.
 
     Raises:
         ValueError: no guard, a guard named twice, or a transition of several guards.
@@ -142,6 +134,7 @@ class PromptEvent:
     is_conforming: bool
     news: PromptNews
     health: tuple[str, ...] = ()
+    generation: int = 0
 
     def __post_init__(self) -> None:
         if len(self.cells) == 1:
@@ -169,6 +162,7 @@ class PromptEvent:
             int(self.is_conforming),
             numbers,
             self.health,
+            self.generation,
         ]
 
 
@@ -192,7 +186,7 @@ class VolumeEvent:
     health: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check("by", self.by)
+        check_count("by", self.by)
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
@@ -244,8 +238,14 @@ def _news(news: PromptNews) -> tuple[str, list[int] | list[str]]:
                 news.hour,
             ]
         case Transitioned():
-            flags = (news.is_would_stop, news.is_stop, news.is_unreliable_input)
-            return "t", [news.sequence, *(int(flag) for flag in flags)]
+            return "t", [
+                news.sequence,
+                int(news.is_would_stop),
+                int(news.is_stop),
+                int(news.is_unreliable_input),
+                int(news.is_warning),
+                -1 if news.ordinal is None else news.ordinal,
+            ]
         case Disrupted(kind=kind):
             return "d", [kind.value]
 
@@ -266,17 +266,25 @@ class Sighting(NamedTuple):
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
 
-Event = PromptEvent | VolumeEvent | QuarantinedEvent | RefusedEvent
+Event = PromptEvent | VolumeEvent | PointEvent | QuarantinedEvent | RefusedEvent
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceBatch:
-    """All that one request adds in one shard. `health` counts what was refused, by reason."""
+    """All that one request adds in one shard.
+
+    `health` counts what was refused, by reason, and `sources` the same by version. `producer` is
+    the token that sent it, `now_second` when it came, on the environment's clock.
+    """
 
     events: tuple[Event, ...]
     sightings: frozenset[Sighting] = frozenset()
     health: Mapping[str, int] = field(default_factory=dict)
     last_record_second: int = 0
+    now_second: int = 0
+    producer: str = ""
+    is_trusted: bool = False
+    sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def packed(self) -> bytes:
         """Return the batch as evidence.lua reads it."""
@@ -285,10 +293,9 @@ class EvidenceBatch:
             "sightings": [sighting.packed() for sighting in self.sightings],
             "health": dict(self.health),
             "last": self.last_record_second,
+            "now": self.now_second,
+            "producer": self.producer,
+            "trusted": int(self.is_trusted),
+            "sources": {version: dict(counts) for version, counts in self.sources.items()},
         }
         return pack(payload)
-
-
-def _check(name: str, value: int, *, most: int = MOST) -> None:
-    if not 0 <= value <= most:
-        raise ValueError(f"{name}={value} cannot be added; send a whole number from 0 to {most}")

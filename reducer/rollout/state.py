@@ -14,6 +14,7 @@ class EvidenceSource(StrEnum):
     """Which telemetry the owners' evidence of a rollout comes from."""
 
     EVENTS = "events"
+    COUNTERS = "counters"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
--- The second part of the library that evidence.lua begins: reading, writing, and the calls.
+-- Which events are new, what is to be written of all that a call learned, and the writing of it.
 
 local function known_marks(batch, events)
   local digests_of = {}
@@ -21,21 +21,47 @@ end
 
 local function fresh_events(batch, events)
   local known = known_marks(batch, events)
-  local fresh = {}
+  local fresh, repeated = {}, {}
   for _, event in ipairs(events) do
     local marks = known[event[3]]
-    if not marks[event[2]] then
+    if marks[event[2]] then
+      repeated[#repeated + 1] = event
+    else
       marks[event[2]] = true
       fresh[#fresh + 1] = event
       local seen = inner(batch.seen, event[3])
       seen[#seen + 1] = event[2]
     end
   end
-  return fresh
+  return fresh, repeated
 end
 
 local function sum_of(held, by)
   return math.min((held or 0) + by, MOST)
+end
+
+-- A histogram in a row: a first bucket and its count, then by how much each next bucket is further on, and
+-- its count. Neighbours are close, so most of it takes a byte each.
+local function histogram_of(row)
+  local buckets, bucket = {}, 0
+  for at = SUMS + 1, #row, 2 do
+    bucket = bucket + row[at]
+    buckets[bucket] = row[at + 1]
+  end
+  return buckets
+end
+
+local function append_histogram(row, buckets)
+  local order, last = {}, 0
+  for bucket, prompts in pairs(buckets) do
+    if prompts ~= 0 then order[#order + 1] = bucket end
+  end
+  table.sort(order)
+  for _, bucket in ipairs(order) do
+    row[#row + 1] = bucket - last
+    row[#row + 1] = buckets[bucket]
+    last = bucket
+  end
 end
 
 -- An owner's row after the change: packed, false when no prompt is left in it, nil when the change
@@ -47,13 +73,16 @@ local function changed_row(key, pseudonym, change)
   if not differs then return nil end
   local held = redis.call('HGET', key, pseudonym)
   local row = held and cmsgpack.unpack(held) or {}
-  local after, buckets = {}, change.buckets
-  for at = 1, SUMS do after[at] = sum_of(row[at], change.sums[at] or 0) end
-  if after[STARTED] == 0 and after[SWITCHED] == 0 then return false end
-  for at = SUMS + 1, #row, 2 do buckets[row[at]] = sum_of(row[at + 1], buckets[row[at]] or 0) end
-  for bucket, prompts in pairs(buckets) do
-    if prompts ~= 0 then after[#after + 1] = bucket; after[#after + 1] = prompts end
+  local after, is_empty = {}, true
+  for at = 1, SUMS do
+    after[at] = sum_of(row[at], change.sums[at] or 0)
+    is_empty = is_empty and (after[at] == 0 or at == COARSER)
   end
+  local histogram = { buckets = histogram_of(row), coarser = row[COARSER] or 0 }
+  add_buckets(histogram, change.buckets, change.coarser, 1)
+  after[COARSER] = histogram.coarser
+  append_histogram(after, histogram.buckets)
+  if is_empty and #after == SUMS then return false end
   return cmsgpack.pack(after)
 end
 
@@ -103,7 +132,7 @@ local function settle(batch)
 end
 
 local function write_prompts(batch)
-  local due = 'due:' .. batch.slot
+  local due, suspects = 'due:' .. batch.slot, 'iv:' .. batch.slot
   for suffix, prompt in pairs(batch.prompts) do
     if is_open(prompt) then
       redis.call('ZADD', due, prompt.s[1] + LOST_AFTER_S, suffix)
@@ -111,6 +140,13 @@ local function write_prompts(batch)
       redis.call('ZREM', due, suffix)
     end
     local keep = prompt.e and KEEP_ENDED_S or KEEP_OPEN_S
+    if next(violations_of(prompt)) then
+      -- Late records may yet show that it is none; until it is decided the prompt is kept.
+      redis.call('ZADD', suspects, 'NX', batch.now + DECIDED_AFTER_S, suffix)
+      keep = KEEP_EVIDENCE_S
+    elseif batch.was_suspect[prompt] then
+      redis.call('ZREM', suspects, suffix)
+    end
     redis.call('SET', 'ps:' .. batch.slot .. ':' .. suffix, cmsgpack.pack(prompt), 'EX', keep)
   end
 end
@@ -148,6 +184,9 @@ local function write(batch, writes)
     keys[key] = true
   end
   for key in pairs(keys) do redis.call('EXPIRE', key, KEEP_EVIDENCE_S) end
+  for key, stream in pairs(batch.streams) do
+    redis.call('SET', key, cmsgpack.pack(stream), 'EX', KEEP_STREAM_S)
+  end
   write_prompts(batch)
   write_days(batch)
 end
@@ -204,6 +243,46 @@ local function write_owners(batch, owners)
   end
 end
 
+-- Count under a name of its own, or, beyond so many names, under that of all others.
+local function count_bounded(key, most, field, by, shared)
+  if redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) >= most then field = shared end
+  redis.call('HINCRBY', key, field, by)
+  return field
+end
+
+-- Health of each version and producer: fields are [producer, version, counter] as JSON.
+local function write_sources(batch, payload)
+  local key, producer = 'hs:' .. batch.slot, payload.producer
+  local function source(version, field) return cjson.encode({ producer, version, field }) end
+  for _, counts in ipairs({ payload.sources, batch.sources }) do
+    for version, fields in pairs(counts) do
+      for field, by in pairs(fields) do
+        if by ~= 0 then
+          local name = source(version, field)
+          count_bounded(key, MOST_SOURCES, name, by, source(OTHER, field))
+        end
+      end
+    end
+  end
+  for version, second in pairs(batch.newest) do
+    local name = source(version, 'last_record_s')
+    if redis.call('HEXISTS', key, name) == 0 and redis.call('HLEN', key) >= MOST_SOURCES then
+      version = OTHER
+    end
+    redis.call('HSET', key, source(version, 'last_record_s'), batch.now)
+    redis.call('HSET', key, source(version, 'ahead_s'), second - batch.now)
+  end
+end
+
+-- Prompts' records under ids that give more than shadow: how many, and when the last one came.
+local function write_treated(batch)
+  local key = 'ti:' .. batch.slot
+  for name, by in pairs(batch.treated) do
+    local field = count_bounded(key, MOST_TREATED, name .. '|records', by, OTHER .. '|records')
+    redis.call('HSET', key, field:gsub('records$', 'last'), batch.now)
+  end
+end
+
 local function write_health(batch, payload, fresh, refused)
   local health = 'hl:' .. batch.slot
   for _, counts in ipairs({ payload.health, batch.health }) do
@@ -214,83 +293,6 @@ local function write_health(batch, payload, fresh, refused)
   if payload.last > tonumber(redis.call('HGET', health, 'last_record_s') or '0') then
     redis.call('HSET', health, 'last_record_s', payload.last)
   end
+  write_sources(batch, payload)
+  write_treated(batch)
 end
-
-local function count_volume(batch, event)
-  local cell = cell_id(batch, event[9][1])
-  local counter = inner(batch.counters, string.format('ct:%s:%d:%s', batch.slot, cell, event[7]))
-  counter.day = event[7]
-  add(inner(counter, 'sums'), event[9][2], event[11][1])
-end
-
--- Kinds of event of which a prompt knows whether their record was counted.
-local OF_A_PROMPT = { s = true, e = true, d = true }
-
--- gw_ingest: one request's evidence in one shard, exactly once.
--- KEYS[1] the shard's set of days. ARGV: slot, msgpack {events, sightings, health, last}.
--- An event is [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
--- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
--- that it raises by one when it is new]; kind s(tart), e(nd), t(ransition), d(isruption),
--- v(olume: cell name and counter in place of the guards), q(uarantined: counts as a record only),
--- r(efused: only raises its health fields).
--- Returns [new, duplicate].
-local function ingest(_, argv)
-  local slot, payload = argv[1], cmsgpack.unpack(argv[2])
-  local batch = new_batch(slot)
-  local fresh = fresh_events(batch, payload.events)
-  local taken_back, refused = {}, 0
-  for _, event in ipairs(fresh) do
-    if event[1] == 'v' then
-      count_volume(batch, event)
-    elseif event[1] == 'r' then
-      refused = refused + 1
-    elseif event[1] ~= 'q' then
-      local prompt = prompt_of(batch, event)
-      if not taken_back[prompt] then
-        batch.was_open[prompt] = is_open(prompt)
-        count(batch, prompt, -1)
-        taken_back[prompt] = true
-      end
-      learn(batch, prompt, event)
-    end
-    for _, field in ipairs(event[12]) do add(batch.health, field, 1) end
-    if event[10] >= 0 and not OF_A_PROMPT[event[1]] then
-      local sums = inner(batch.days, event[7])
-      add(sums, 'records', 1)
-      add(sums, 'conforming', event[10])
-    end
-  end
-  for prompt in pairs(taken_back) do count(batch, prompt, 1) end
-  local writes, owners = settle(batch), sighted(slot, payload.sightings)
-  write(batch, writes)
-  write_owners(batch, owners)
-  write_health(batch, payload, #fresh, refused)
-  return { #fresh, #payload.events - #fresh }
-end
-
--- gw_lose: close prompts that had no end for 24 h. KEYS[1] due zset. ARGV: slot, now in seconds,
--- at most. Returns how many were lost.
-local function lose(keys, argv)
-  local batch, lost, gone = new_batch(argv[1]), 0, {}
-  local due = redis.call('ZRANGEBYSCORE', keys[1], '-inf', argv[2], 'LIMIT', 0, argv[3])
-  for _, suffix in ipairs(due) do
-    local held = redis.call('GET', 'ps:' .. argv[1] .. ':' .. suffix)
-    if held then
-      local prompt = cmsgpack.unpack(held)
-      batch.was_open[prompt] = is_open(prompt)
-      count(batch, prompt, -1)
-      prompt.l = 1
-      count(batch, prompt, 1)
-      batch.prompts[suffix] = prompt
-      lost = lost + 1
-    else
-      gone[#gone + 1] = suffix
-    end
-  end
-  write(batch, settle(batch))
-  for _, suffix in ipairs(gone) do redis.call('ZREM', keys[1], suffix) end
-  return lost
-end
-
-redis.register_function('gw_ingest', ingest)
-redis.register_function('gw_lose', lose)

@@ -1,0 +1,203 @@
+-- What is known of a prompt, what it adds, and which delayed invariants it violates (domain rules: a
+-- warning comes before a stop of the same candidate; one treatment in a prompt; no stop after unreliable
+-- input).
+--
+-- For those a guard has, where there is anything to keep: k: what a trusted producer first told (SAME when
+-- that is m), y: the generation of a trusted record that told otherwise, h: its warnings [sequence, ordinal],
+-- s: its stops [sequence, ordinal, generation, trusted], n and nt: the first sequence of unreliable input
+-- that anybody, and that a trusted producer, told; o when there were more than MOST_STOPS warnings.
+
+-- Add a sequence to the runs, and join it with the runs beside it.
+local function number(prompt, sequence)
+  local runs, at = prompt.q, 1
+  while runs[at] and runs[at + 1] < sequence do at = at + 2 end
+  if prompt.r or #runs >= MOST_RUNS or runs[at] and runs[at] <= sequence then
+    prompt.r, prompt.q = 1, {}
+    return
+  end
+  table.insert(runs, at, sequence)
+  table.insert(runs, at, sequence)
+  if runs[at + 2] == sequence + 1 then
+    table.remove(runs, at + 1)
+    table.remove(runs, at + 1)
+  end
+  if runs[at - 1] == sequence - 1 then
+    table.remove(runs, at - 1)
+    table.remove(runs, at - 1)
+  end
+end
+
+local function lowest(held, new)
+  return held and math.min(held, new) or new
+end
+
+local function keep(guard, part, told)
+  local held = inner(guard, part)
+  if #held >= MOST_STOPS then return false end
+  held[#held + 1] = told
+  return true
+end
+
+local function learn_decision(batch, guard, numbers, generation)
+  local sequence, _, is_stop, is_unreliable, is_warning, ordinal = unpack(numbers)
+  if is_warning == 1 and not keep(guard, 'h', { sequence, ordinal }) then guard.o = 1 end
+  if is_stop == 1 then
+    keep(guard, 's', { sequence, ordinal, generation, batch.is_trusted and 1 or 0 })
+  end
+  if is_unreliable == 1 then
+    guard.n = lowest(guard.n, sequence)
+    if batch.is_trusted then guard.nt = lowest(guard.nt, sequence) end
+    if not guard.u then note(batch, cell_name(batch, guard.c), 'unreliable_prompts', 1) end
+    guard.u = 1
+  end
+end
+
+-- Whether every decision up to this one is known, so that none that is missing could have been a warning.
+local function is_gapless_upto(prompt, sequence)
+  local runs = prompt.q
+  return not prompt.r and runs[1] and runs[1] <= 1 and runs[2] >= sequence
+end
+
+-- An ordinal of -1 was not told: such a warning, or stop, may be of any candidate.
+local function is_warned(guard, stop)
+  for _, warning in ipairs(guard.h or {}) do
+    local is_same = warning[2] == stop[2] or warning[2] == -1 or stop[2] == -1
+    if is_same and warning[1] < stop[1] then return true end
+  end
+  return false
+end
+
+local function violate(found, prompt, name, invariant, is_trusted, generation)
+  local key = name .. ':' .. invariant
+  if prompt.z and prompt.z[key] then return end
+  local held = found[key]
+  if held and (held.is_trusted or not is_trusted) then return end
+  found[key] = {
+    guard = name, invariant = invariant, is_trusted = is_trusted, generation = generation,
+  }
+end
+
+-- The delayed invariants that a prompt violates as far as it is known, less those that were decided.
+local function violations_of(prompt)
+  local found = {}
+  for name, guard in pairs(prompt.g) do
+    if guard.v then
+      violate(found, prompt, name, SWITCHED_TREATMENT, guard.y ~= nil, guard.y or 0)
+    end
+    for _, stop in ipairs(guard.s or {}) do
+      local sequence, _, generation, told_by = unpack(stop)
+      local is_trusted = told_by == 1
+      if not guard.o and is_gapless_upto(prompt, sequence) and not is_warned(guard, stop) then
+        violate(found, prompt, name, STOP_WITHOUT_WARN, is_trusted, generation)
+      end
+      if guard.n and guard.n < sequence then
+        local both = is_trusted and guard.nt ~= nil and guard.nt < sequence
+        violate(found, prompt, name, ENFORCED_ON_UNRELIABLE, both, generation)
+      end
+    end
+  end
+  return found
+end
+
+local function learn(batch, prompt, event)
+  local kind, day, second, numbers = event[1], event[7], event[8], event[11]
+  for _, pair in ipairs(event[9]) do place(batch, prompt, pair, second, event[13]) end
+  if kind == 's' then
+    prompt.s = earliest(prompt.s, { second, day, numbers[1], event[10] })
+  elseif kind == 'e' then
+    numbers[#numbers + 1] = event[10]
+    prompt.e = earliest(prompt.e, { second, day, unpack(numbers) })
+  elseif kind == 'd' then
+    prompt.x = prompt.x or {}
+    prompt.x[numbers[1]] = earliest(prompt.x[numbers[1]], { second, day, event[10] })
+  else
+    local guard = prompt.g[event[9][1][1]]
+    number(prompt, numbers[1])
+    guard.w = guard.w + numbers[2]
+    guard.p = guard.p + numbers[3]
+    learn_decision(batch, guard, numbers, event[13])
+  end
+  if prompt.s or prompt.e then
+    prompt.f = nil
+  elseif not prompt.f or day < prompt.f then
+    prompt.f = day
+  end
+end
+
+local function is_open(prompt)
+  return prompt.s and not prompt.e and not prompt.l
+end
+
+-- Covered: a start, an end, and as many transitions as the end reports, numbered from 1 without a
+-- gap or a repetition.
+local function is_covered(prompt, reported)
+  if prompt.r or not (prompt.s and prompt.e) then return false end
+  if reported == 0 then return #prompt.q == 0 end
+  return #prompt.q == 2 and prompt.q[1] == 1 and prompt.q[2] == reported
+end
+
+-- What an owner-day row changes by. Its buckets are `coarser` than scale 7 by so much.
+local function change_of(batch, cell, day, owner)
+  local key = string.format('od:%s:%d:%s:%02x', batch.slot, cell, day, owner.b)
+  local row = inner(batch.rows, key)
+  row.day = day
+  local owners = inner(row, 'owners')
+  local change = owners[owner.p]
+  if not change then change = { sums = {}, buckets = {}, coarser = 0 }; owners[owner.p] = change end
+  return change
+end
+
+local function count_record(batch, told, sign)
+  local sums = inner(batch.days, told[2])
+  add(sums, 'records', sign)
+  add(sums, 'conforming', sign * told[#told])
+end
+
+-- A record about several guards comes as one event for each, and its copies may name others: in the
+-- contract a prompt has one start, one end and one disruption of a kind.
+local function count_records(batch, prompt, sign)
+  if prompt.s then count_record(batch, prompt.s, sign) end
+  if prompt.e then count_record(batch, prompt.e, sign) end
+  for _, told in pairs(prompt.x or {}) do count_record(batch, told, sign) end
+end
+
+-- Add all that a prompt adds to the sums; with the sign -1 take it back. A prompt is booked on the
+-- day of its start, as far as that is known; an end without a start counts as started.
+local function count(batch, prompt, sign)
+  count_records(batch, prompt, sign)
+  local _, day, outcome, tokens, turns, bucket, reported, calls_after, hour
+  if prompt.e then
+    _, day, outcome, tokens, turns, bucket, reported, calls_after, hour = unpack(prompt.e)
+  end
+  if prompt.s then _, day, hour = unpack(prompt.s) end
+  for _, guard in pairs(prompt.g) do
+    -- Known before the prompt has a day: a host that switches may never tell a start or an end.
+    if guard.v then add(change_of(batch, guard.c, day or prompt.f, prompt).sums, SWITCHED, sign) end
+  end
+  if not day then return end
+  local covered = is_covered(prompt, reported)
+  for _, guard in pairs(prompt.g) do
+    local change = change_of(batch, guard.c, day, prompt)
+    local sums = change.sums
+    add(sums, STARTED, sign)
+    add(sums, WOULD_STOPPED, sign * guard.w)
+    add(sums, STOPPED, sign * guard.p)
+    if guard.u then add(sums, UNRELIABLE, sign) end
+    if prompt.x then add(sums, DISRUPTED, sign) end
+    if covered then add(sums, COVERED, sign) end
+    if prompt.e then
+      add(sums, outcome, sign)
+      add(sums, ENDED, sign)
+      add(sums, TOKENS, sign * tokens)
+      add(sums, TURNS, sign * turns)
+      add(sums, CALLS_AFTER, sign * calls_after)
+      if bucket then add(change.buckets, bucket, sign) end
+    elseif prompt.l then
+      add(sums, LOST, sign)
+    end
+  end
+  local sums = inner(batch.days, day)
+  add(sums, 'h' .. hour, sign)
+  if prompt.e then add(sums, 'ended', sign) end
+  if covered then add(sums, 'covered', sign) end
+end

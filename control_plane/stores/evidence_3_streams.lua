@@ -1,0 +1,197 @@
+-- Metric points: what streams of delta and of cumulative points add. What a cumulative stream adds on a day is
+-- the difference of two known points, so late, repeated and re-ordered points end in the same sums
+-- (OpenTelemetry metrics data model: resets and gaps, overlap, unknown start time).
+--
+-- A point's event has [cell name, counter, cell name of the owner's evidence or false, places in its
+-- row] for its guards and [1 when cumulative, start, time (microseconds), value, hour, conforming,
+-- coarser, bucket, count, ...] for its numbers.
+
+-- Bring buckets to a scale that is lower by this much: two neighbours become one for each.
+local function coarsened(buckets, by)
+  if by == 0 then return buckets end
+  local wider = {}
+  for bucket, count in pairs(buckets) do add(wider, math.floor(bucket / 2 ^ by), count) end
+  return wider
+end
+
+local function add_buckets(change, buckets, coarser, sign)
+  local scale = math.max(change.coarser, coarser)
+  change.buckets = coarsened(change.buckets, scale - change.coarser)
+  for bucket, count in pairs(coarsened(buckets, scale - coarser)) do
+    add(change.buckets, bucket, sign * count)
+  end
+  change.coarser = scale
+end
+
+local function point_of(event)
+  local numbers, buckets = event[11], {}
+  for at = 8, #numbers, 2 do buckets[numbers[at]] = numbers[at + 1] end
+  return { d = event[7], t = numbers[3], v = numbers[4], k = numbers[7], b = buckets }
+end
+
+local function add_to_owner(batch, event, point, sign)
+  local cell, places = event[9][3], event[9][4]
+  if not cell then return end
+  local change = change_of(batch, cell_id(batch, cell), point.d, { p = event[5], b = event[6] })
+  local sums, by = inner(batch.days, point.d), sign * point.v
+  for _, place in ipairs(places) do
+    add(change.sums, place, by)
+    if place == STARTED then add(sums, 'ch' .. event[11][5], by) end
+    if place == ENDED then add(sums, 'cended', by) end
+  end
+  add_buckets(change, point.b, point.k, sign)
+end
+
+local function add_point(batch, event, point, sign)
+  local cell = cell_id(batch, event[9][1])
+  local counter = inner(batch.counters, string.format('ct:%s:%d:%s', batch.slot, cell, point.d))
+  counter.day = point.d
+  add(inner(counter, 'sums'), event[9][2], sign * point.v)
+  add_to_owner(batch, event, point, sign)
+end
+
+-- What is between two points of one start: `before` is nil where the count begins.
+local function between(point, before)
+  if not before then return point end
+  local change = { buckets = point.b, coarser = point.k }
+  add_buckets(change, before.b, before.k, -1)
+  return { d = point.d, v = point.v - before.v, k = change.coarser, b = change.buckets }
+end
+
+local function add_segment(batch, event, segment, sign)
+  local before = segment.b
+  for _, point in ipairs(segment.p) do
+    add_point(batch, event, between(point, before), sign)
+    before = point
+  end
+end
+
+local function run_of(batch, event, stream, start, time)
+  for _, run in ipairs(stream.r) do
+    if run.s == start then return run end
+  end
+  if time <= (stream.f or -1) then return nil end
+  local run = { s = start, g = { { f = start, p = {} } } }
+  if #stream.r > 0 then
+    note(batch, event[9][1], 'streams:reset', 1)
+  elseif start < batch.now * 1e6 - KEEP_STREAM_S * 1e6 then
+    -- Unset, or so old that what was counted of it may be forgotten: only what follows counts.
+    run.u = 1
+    note(batch, event[9][1], 'streams:unknown_start', 1)
+  end
+  table.insert(stream.r, run)
+  return run
+end
+
+-- The part of a run that a point is in: a value that fell without a new start begins another.
+local function segment_of(run, time)
+  for at = #run.g, 2, -1 do
+    if run.g[at].f < time then return run.g[at], at == #run.g end
+  end
+  return run.g[1], #run.g == 1
+end
+
+-- Put a point at its place in a segment, the last one of each day; answer what is wrong with it.
+local function put_point(run, segment, point, is_newest)
+  local points, at = segment.p, 1
+  while points[at] and points[at].t <= point.t do at = at + 1 end
+  local before, after = points[at - 1] or segment.b, points[at]
+  if after and after.v < point.v then return 'streams:conflict' end
+  if before and before.t == point.t and before.v ~= point.v then
+    if point.v > before.v then before.v, before.k, before.b = point.v, point.k, point.b end
+    return 'streams:conflict'
+  end
+  if before and point.v < before.v and before.t < point.t then
+    if after or not is_newest then return 'streams:conflict' end
+    table.insert(run.g, { f = before.t, p = { point } })
+    return 'streams:fall'
+  end
+  if after and after.d == point.d then return nil end
+  if points[at - 1] and before.d == point.d then
+    points[at - 1] = point
+    return nil
+  end
+  table.insert(points, at, point)
+  return nil
+end
+
+-- A run is kept as long as a point of it could still be accepted.
+local function forget_runs(stream)
+  local kept = {}
+  table.sort(stream.r, function(a, b) return a.l > b.l end)
+  local newest = stream.r[1].l
+  for at, run in ipairs(stream.r) do
+    if at <= MOST_STARTS and run.l > newest - KEEP_SEEN_S * 1e6 then
+      kept[#kept + 1] = run
+    else
+      stream.f = math.max(stream.f or 0, run.l)
+    end
+  end
+  stream.r = kept
+end
+
+local function take_cumulative(batch, event, stream)
+  local point = point_of(event)
+  local start = event[11][2]
+  local run = run_of(batch, event, stream, start, point.t)
+  if not run then note(batch, event[9][1], 'streams:forgotten', 1) return end
+  run.l = math.max(run.l or 0, point.t)
+  local segment, is_newest = segment_of(run, point.t)
+  add_segment(batch, event, segment, -1)
+  local segments, fault = #run.g, nil
+  local first = run.g[1].b
+  if point.t == start or run.u and (not first or point.t < first.t) then
+    run.g[1].b = point
+    if run.u and first then fault = put_point(run, segment, first, is_newest) end
+  else
+    fault = put_point(run, segment, point, is_newest)
+  end
+  add_segment(batch, event, segment, 1)
+  if #run.g > segments then add_segment(batch, event, run.g[#run.g], 1) end
+  if fault then note(batch, event[9][1], fault, 1) end
+  forget_runs(stream)
+end
+
+-- A stream of deltas is gapless when its intervals touch each other; they never overlap.
+local function take_delta(batch, event, stream)
+  add_point(batch, event, point_of(event), 1)
+  local from, to = event[11][2], event[11][3]
+  if from == 0 or from >= to then return end
+  local spans, kept, overlaps = stream.q, {}, false
+  for at = 1, #spans, 2 do
+    local first, last = spans[at], spans[at + 1]
+    if last < from or first > to then
+      kept[#kept + 1] = { first, last }
+    else
+      overlaps = overlaps or last > from and first < to
+      from, to = math.min(from, first), math.max(to, last)
+    end
+  end
+  kept[#kept + 1] = { from, to }
+  table.sort(kept, function(a, b) return a[1] < b[1] end)
+  local gaps = #kept - math.max(#spans / 2, 1)
+  if #kept > MOST_GAPS then kept[2][1] = kept[1][1]; table.remove(kept, 1) end
+  stream.q = {}
+  for _, span in ipairs(kept) do
+    stream.q[#stream.q + 1] = span[1]
+    stream.q[#stream.q + 1] = span[2]
+  end
+  if gaps ~= 0 then note(batch, event[9][1], 'streams:gap', gaps) end
+  if overlaps then note(batch, event[9][1], 'streams:conflict', 1) end
+end
+
+local function take_point(batch, event)
+  local key = 'cs:' .. batch.slot .. ':' .. event[4]
+  local stream = batch.streams[key]
+  if not stream then
+    local held = redis.call('GET', key)
+    stream = held and cmsgpack.unpack(held) or { r = {}, q = {} }
+    batch.streams[key] = stream
+  end
+  if event[11][1] == 1 then take_cumulative(batch, event, stream) else take_delta(batch, event, stream) end
+  if event[11][6] >= 0 and event[9][3] then
+    local sums = inner(batch.days, event[7])
+    add(sums, 'crecords', 1)
+    add(sums, 'cconforming', event[11][6])
+  end
+end

@@ -1,0 +1,158 @@
+-- Kinds of event of which a prompt knows whether their record was counted.
+local OF_A_PROMPT = { s = true, e = true, d = true }
+local OF_NO_PROMPT = { v = true, m = true }
+
+local function take_back(batch, prompt)
+  batch.was_open[prompt] = is_open(prompt)
+  batch.was_suspect[prompt] = next(violations_of(prompt)) ~= nil
+  count(batch, prompt, -1)
+end
+
+local function count_volume(batch, event)
+  local cell = cell_id(batch, event[9][1])
+  local counter = inner(batch.counters, string.format('ct:%s:%d:%s', batch.slot, cell, event[7]))
+  counter.day = event[7]
+  add(inner(counter, 'sums'), event[9][2], event[11][1])
+end
+
+-- The name of the event's cell, nil when it has none.
+local function name_of(event)
+  if event[1] == 'r' or event[1] == 'q' then return nil end
+  return OF_NO_PROMPT[event[1]] and event[9][1] or event[9][1][2]
+end
+
+-- What has no environment or version conforms to no source's contract.
+local function count_record_of(batch, event)
+  if event[10] < 0 or OF_A_PROMPT[event[1]] then return end
+  local sums = inner(batch.days, event[7])
+  add(sums, 'records', 1)
+  add(sums, 'conforming', event[10])
+  if event[1] == 'q' then add(sums, 'crecords', 1) end
+end
+
+-- Count an event by the version of its cell, and what it says of treatment under its assignment id.
+local function count_source(batch, event, field)
+  local name = name_of(event)
+  if not name then return end
+  local version = version_of(batch, name)
+  add(inner(batch.sources, version), field, 1)
+  if field == 'duplicate' then return end
+  batch.newest[version] = math.max(batch.newest[version] or 0, event[8])
+  for _, pair in ipairs(OF_NO_PROMPT[event[1]] and {} or event[9]) do
+    local mode = pair[3]:match('|(%w+)$')
+    if mode == 'warn' or mode == 'enforce' then
+      add(batch.treated, table.concat({ pair[1], mode, event[13] }, '|'), 1)
+    end
+  end
+end
+
+-- gw_ingest: one request's evidence in one shard, exactly once.
+-- KEYS[1] the shard's set of days. ARGV: slot, msgpack {events, sightings, health, last, now, producer,
+-- trusted 0/1, sources: version -> health field -> count}.
+-- An event is [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
+-- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
+-- that it raises by one when it is new, generation of the assignment id]; kind s(tart), e(nd),
+-- t(ransition: numbers are sequence, would stop, stop, unreliable input, warning, ordinal or -1),
+-- d(isruption), v(olume: cell name and counter in place of the guards), m(etric point: see
+-- evidence_3_streams.lua; a stream in place of the prompt), q(uarantined: counts as a record only),
+-- r(efused: only raises its health fields).
+-- Returns [new, duplicate].
+local function ingest(_, argv)
+  local slot, payload = argv[1], cmsgpack.unpack(argv[2])
+  local batch = new_batch(slot, payload)
+  local fresh, repeated = fresh_events(batch, payload.events)
+  local taken_back, refused = {}, 0
+  for _, event in ipairs(fresh) do
+    local kind = event[1]
+    if kind == 'v' then
+      count_volume(batch, event)
+    elseif kind == 'm' then
+      take_point(batch, event)
+    elseif kind == 'r' then
+      refused = refused + 1
+    elseif kind ~= 'q' then
+      local prompt = prompt_of(batch, event)
+      if not taken_back[prompt] then
+        take_back(batch, prompt)
+        taken_back[prompt] = true
+      end
+      learn(batch, prompt, event)
+    end
+    count_source(batch, event, 'accepted')
+    for _, field in ipairs(event[12]) do note(batch, name_of(event), field, 1) end
+    count_record_of(batch, event)
+  end
+  for _, event in ipairs(repeated) do count_source(batch, event, 'duplicate') end
+  for prompt in pairs(taken_back) do count(batch, prompt, 1) end
+  local writes, owners = settle(batch), sighted(slot, payload.sightings)
+  write(batch, writes)
+  write_owners(batch, owners)
+  write_health(batch, payload, #fresh, refused)
+  return { #fresh, #payload.events - #fresh }
+end
+
+-- gw_lose: close prompts that had no end for 24 h. KEYS[1] due zset. ARGV: slot, now in seconds,
+-- at most. Returns how many were lost.
+local function lose(keys, argv)
+  local batch, lost, gone = new_batch(argv[1], { now = tonumber(argv[2]) }), 0, {}
+  local due = redis.call('ZRANGEBYSCORE', keys[1], '-inf', argv[2], 'LIMIT', 0, argv[3])
+  for _, suffix in ipairs(due) do
+    local held = redis.call('GET', 'ps:' .. argv[1] .. ':' .. suffix)
+    if held then
+      local prompt = cmsgpack.unpack(held)
+      take_back(batch, prompt)
+      prompt.l = 1
+      count(batch, prompt, 1)
+      batch.prompts[suffix] = prompt
+      lost = lost + 1
+    else
+      gone[#gone + 1] = suffix
+    end
+  end
+  write(batch, settle(batch))
+  for _, suffix in ipairs(gone) do redis.call('ZREM', keys[1], suffix) end
+  return lost
+end
+
+-- gw_overdue: the violations of prompts that no late record has explained in two minutes. KEYS[1] zset of
+-- suspects. ARGV: slot, now in seconds, at most. Returns [suffix, guard, invariant, trusted 0/1,
+-- generation, cell name] for each; what is returned waits until gw_decide says what became of it.
+local function overdue(keys, argv)
+  local batch, found = new_batch(argv[1], { now = tonumber(argv[2]) }), {}
+  local due = redis.call('ZRANGEBYSCORE', keys[1], '-inf', argv[2], 'LIMIT', 0, argv[3])
+  for _, suffix in ipairs(due) do
+    local held = redis.call('GET', 'ps:' .. argv[1] .. ':' .. suffix)
+    local prompt = held and cmsgpack.unpack(held)
+    for _, each in pairs(prompt and violations_of(prompt) or {}) do
+      local name = cell_name(batch, prompt.g[each.guard].c)
+      local trusted = each.is_trusted and 1 or 0
+      found[#found + 1] = { suffix, each.guard, each.invariant, trusted, each.generation, name }
+    end
+    if not prompt then redis.call('ZREM', keys[1], suffix) end
+  end
+  return found
+end
+
+-- gw_decide: remember that a violation was decided. KEYS[1] zset of suspects. ARGV: slot, suffix, guard,
+-- invariant, the health counter that it raises or ''.
+local function decide(keys, argv)
+  local slot, suffix, key = argv[1], argv[2], argv[3] .. ':' .. argv[4]
+  local at = 'ps:' .. slot .. ':' .. suffix
+  local held = redis.call('GET', at)
+  local prompt = held and cmsgpack.unpack(held)
+  if not prompt or prompt.z and prompt.z[key] then return 0 end
+  inner(prompt, 'z')[key] = 1
+  if argv[5] ~= '' then redis.call('HINCRBY', 'hl:' .. slot, argv[5], 1) end
+  local keep = KEEP_EVIDENCE_S
+  if not next(violations_of(prompt)) then
+    redis.call('ZREM', keys[1], suffix)
+    keep = KEEP_OPEN_S
+  end
+  redis.call('SET', at, cmsgpack.pack(prompt), 'EX', keep)
+  return 1
+end
+
+redis.register_function('gw_overdue', overdue)
+redis.register_function('gw_decide', decide)
+redis.register_function('gw_ingest', ingest)
+redis.register_function('gw_lose', lose)

@@ -1,0 +1,121 @@
+"""Metric points as evidence: what streams of counters and of histograms add."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.seen import Seen, check_count
+
+# The scale of the histograms in owner-day rows, the finest that they have.
+SCALE = 7
+COARSEST = -10
+
+
+class Stream(NamedTuple):
+    """A stream of points: a digest of its identity, and the interval of this point in microseconds.
+
+    The identity is Resource, scope, metric and attributes. `start_us` is 0 when it is unset.
+    """
+
+    suffix: str
+    is_cumulative: bool
+    start_us: int
+    time_us: int
+
+
+class Histogram(NamedTuple):
+    """Counts by base-2 exponential bucket at a scale; bucket b is (g^b, g^(b+1)], g = 2^(2^-scale).
+
+    Values are in the unit of the metric, seconds for durations.
+    """
+
+    scale: int
+    buckets: tuple[tuple[int, int], ...]
+
+    def at_most_fine(self) -> "Histogram":
+        """Return the histogram at `SCALE`, or as it is when it is coarser.
+
+        Raises:
+            ValueError: it is coarser than any that is compared.
+        """
+        if self.scale < COARSEST:
+            raise ValueError(f"scale={self.scale}; send a histogram of scale {COARSEST} or finer")
+        if self.scale <= SCALE:
+            return self
+        merged: dict[int, int] = {}
+        for bucket, count in self.buckets:
+            wider = bucket >> (self.scale - SCALE)
+            merged[wider] = merged.get(wider, 0) + count
+        return Histogram(SCALE, tuple(sorted(merged.items())))
+
+
+class PointOwner(NamedTuple):
+    """The owner that a point is about, by the assignment id of its Resource.
+
+    `cell` is that of its evidence by counters. The point's value counts at `places` of the row.
+    """
+
+    pseudonym: str
+    owner_bucket: int
+    cell: Cell
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointEvent:
+    """A point of a counter or of a histogram; the value of a histogram is its count.
+
+    It counts as volume by cell and counter, and, with an owner, as evidence by counters.
+    `is_conforming` is None for a point that is no record of the contract check.
+
+    Raises:
+        ValueError: the value is negative or beyond 2**53 - 1, or the histogram is too coarse.
+    """
+
+    seen: Seen
+    day: date
+    hour: int
+    cell: Cell
+    counter: str
+    stream: Stream
+    value: int
+    histogram: Histogram | None = None
+    owner: PointOwner | None = None
+    is_conforming: bool | None = None
+    health: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_count("value", self.value)
+        if self.histogram is not None:
+            self.histogram.at_most_fine()
+
+    def packed(self) -> list[object]:
+        """Return the event as the store's ingest function reads it."""
+        owner = self.owner
+        stream = self.stream
+        about: list[object] = [self.cell.name, self.counter]
+        about += [False, []] if owner is None else [owner.cell.name, owner.places]
+        histogram = Histogram(SCALE, ()) if self.histogram is None else self.histogram
+        told = histogram.at_most_fine()
+        numbers = [
+            *(int(stream.is_cumulative), stream.start_us, stream.time_us, self.value, self.hour),
+            -1 if self.is_conforming is None else int(self.is_conforming),
+            SCALE - told.scale,
+            *(number for pair in told.buckets for number in pair),
+        ]
+        return [
+            "m",
+            str(self.seen.digest),
+            self.seen.bucket,
+            stream.suffix,
+            "" if owner is None else owner.pseudonym,
+            0 if owner is None else owner.owner_bucket,
+            self.day.isoformat(),
+            self.seen.second,
+            about,
+            -1,
+            numbers,
+            self.health,
+            0,
+        ]

@@ -1,0 +1,102 @@
+"""Owner-days as the store keeps them: one packed row for each owner, cell and day."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence_points import SCALE
+from control_plane.stores.packing import unpack
+from control_plane.stores.replies import octets
+from reducer.vocabulary import Cohort
+
+# Places in a row before its histogram; the Lua library holds the same.
+_SUMS = 17
+_COARSER = 17
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerDay:
+    """What one owner's prompts of one day added up to, in one cell.
+
+    The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
+    and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
+    decisions, every other one counts prompts; `switched` those that were told with two modes or
+    cohorts, whether or not a start or an end of them is known. `version` is that of the prompts'
+    earliest records. `durations` holds pairs of a base-2 exponential bucket at `scale` and its
+    count, of milliseconds by events and of seconds by counters.
+    """
+
+    owner: str
+    day: date
+    cohort: Cohort
+    version: str
+    started: int
+    cancelled: int
+    completed: int
+    failed: int
+    guard_stopped: int
+    limit: int
+    lost: int
+    disrupted: int
+    tokens: int
+    turns: int
+    would_stopped: int
+    stopped: int
+    calls_after_would_stop: int
+    unreliable: int
+    covered: int
+    ended: int
+    switched: int
+    durations: tuple[tuple[int, int], ...] = ()
+    scale: int = SCALE
+
+
+def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
+    """Return an owner's row of a day as the store holds it."""
+    assert cell.cohort is not None  # cells without a cohort hold no owner-days
+    row = unpack(octets(packed))
+    if not isinstance(row, list):
+        raise TypeError(f"an owner-day row is stored as {type(row).__name__}, not as a list")
+    tail = row[_SUMS + 1 :]
+    bucket = 0
+    durations: list[tuple[int, int]] = []
+    for step, prompts in zip(tail[::2], tail[1::2], strict=True):
+        bucket += step
+        durations.append((bucket, prompts))
+    scale = SCALE - row[_COARSER]
+    counts = row[:_SUMS]
+    return OwnerDay(owner, day, cell.cohort, cell.version, *counts, tuple(durations), scale)
+
+
+def whole_prompts(rows: Iterable[OwnerDay]) -> tuple[OwnerDay, ...]:
+    """Return rows made from counters, in which no prompt ends, or is disrupted, without a start.
+
+    A prompt over the first midnight, or one whose process was not up when it began, has its end
+    alone on these days: it counts as started, as by events. What started and did not end is lost.
+    """
+    of_owner: defaultdict[str, list[OwnerDay]] = defaultdict(list)
+    for row in rows:
+        of_owner[row.owner].append(row)
+    return tuple(row for own in of_owner.values() for row in _whole(own))
+
+
+def _whole(rows: list[OwnerDay]) -> list[OwnerDay]:
+    missing = sum(row.ended for row in rows) - sum(row.started for row in rows)
+    fixed: list[OwnerDay] = []
+    for row in rows:
+        begun = min(max(missing, 0), max(row.ended - row.started, 0))
+        missing -= begun
+        fixed.append(replace(row, started=row.started + begun))
+    open_ones = max(-missing, 0)
+    disrupted = max(sum(row.disrupted for row in fixed) - sum(row.started for row in fixed), 0)
+    for at, row in enumerate(fixed):
+        lost = min(open_ones, max(row.started - row.ended, 0))
+        too_many = min(disrupted, row.disrupted)
+        open_ones, disrupted = open_ones - lost, disrupted - too_many
+        unreliable = min(row.unreliable, row.started)
+        fixed[at] = replace(
+            row, lost=lost, disrupted=row.disrupted - too_many, unreliable=unreliable
+        )
+    return fixed
