@@ -63,7 +63,7 @@ def due(action: Action, layer: Layer, *, is_nudged: bool) -> Verdict:
 
 def advanced(mark: Mark, phase: GuardPhase) -> Mark:
     """Return the mark after one more repeat; a phase is never taken back within a request."""
-    later = phase if _RANK[phase] > _RANK[mark.phase] else mark.phase
+    later = max(mark.phase, phase, key=_RANK.__getitem__)
     return Mark(mark.ordinal, later, mark.repeats + 1)
 
 

@@ -43,6 +43,8 @@ def test_how_long_an_approval_lasts(approvals, again):
     )
     assert host.settle("c2", status=ERROR).record is CallStatus.FAILED
     assert host.propose("c2").verdict is again
+    host.settle("c2", status=ERROR)
+    assert host.propose("c2").verdict is again
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from reducer.guards import texts
+from reducer.guards.calls import ToolCall
 from reducer.guards.semantic import Candidate, Fields, find_candidate
 from reducer.guards.side_effect_events import FirstUseToKeep, Verdict
 from reducer.guards.side_effect_ladder import Action, Scope, ToolDeclaration
@@ -60,6 +61,16 @@ def test_likeness_above_an_incident_is_for_a_person_to_judge(action, verdict):
         assert step.question.text.startswith(texts.SIDE_EFFECT_LIKENESS)
         assert step.incident is not None
         assert step.incident.action is Action.SUSPEND
+
+
+def test_each_layer_has_identities_of_its_own():
+    host = Host(action=Action.WARN)
+    across(host, "c1")
+    alike(host, "c2", args={"order": "43"})
+    marks = host.guard.requests["r1"].marks
+    assert set(marks) == {f"request/2/r1/xid/{XID}", "request/2/r1/semantic/2/r0/a1"}
+    digest = ToolCall.of("c1", "charge", {"order": "43"}).fingerprint
+    assert f"request/2/r1/arguments/{digest}" in host.guard.tracks
 
 
 def test_in_shadow_likeness_would_have_suspended():

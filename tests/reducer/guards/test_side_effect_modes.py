@@ -165,6 +165,16 @@ def test_below_enforce_a_finished_call_id_runs_again_and_nothing_is_told(mode):
     assert host.guard == before
 
 
+@pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.WARN])
+def test_below_enforce_the_record_of_a_nudge_answers_for_nothing(mode):
+    host = Host(action=Action.REFLECT)
+    host.run("c1")
+    host.run("c2")
+    host.tell(PromptStarted(mode))
+    step = host.propose("c2")
+    assert (step.verdict, step.text) == (Verdict.EXECUTE, None)
+
+
 def test_a_lower_mode_from_the_next_prompt_on_lets_a_refused_call_run():
     host, _ = second(Mode.ENFORCE, Action.SUSPEND)
     host.answer("c3", False)

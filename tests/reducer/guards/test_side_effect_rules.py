@@ -10,6 +10,7 @@ from reducer.guards.side_effect_ladder import (
     IdempotencyWindow,
     ToolDeclaration,
 )
+from reducer.guards.side_effect_repeat import FirstUse, Layer
 from reducer.guards.side_effect_state import CallStatus
 from reducer.vocabulary import ExecutionStatus
 from tests.reducer.guards.side_effects import ERROR, Host
@@ -20,7 +21,10 @@ BLOCK, REFLECT, SUSPEND, WARN = Action.BLOCK, Action.REFLECT, Action.SUSPEND, Ac
 def test_the_record_of_a_finished_call_outranks_its_declaration():
     host = Host()
     harmless = ToolDeclaration(side_effect=False)
-    host.run("c1", declaration=harmless)
+    host.run("c0")
+    assert host.propose("c1", declaration=harmless).record is CallStatus.RUNNING
+    host.settle("c1")
+    assert host.propose("c0").verdict is Verdict.REPLAY
     step = host.propose("c1", declaration=harmless)
     assert (step.verdict, step.record) == (Verdict.REPLAY, CallStatus.SUCCEEDED)
     assert step.text is None
@@ -212,6 +216,15 @@ def test_parallel_twins_of_unfinished_work(action, second, third):
     assert {step.repeat.first.call_id for step in steps if step.repeat is not None} <= {"c1"}
 
 
+def test_a_twin_is_told_of_the_run_in_flight():
+    host = Host()
+    host.propose("c1", at=3, channel="mail")
+    step = host.propose("c2", at=4)
+    assert step.repeat is not None
+    assert step.repeat.first == FirstUse("c1", "r1", 3, "mail")
+    assert step.repeat.layer is Layer.ARGUMENTS
+
+
 def test_a_twin_that_succeeds_when_the_first_one_failed_is_the_first_run():
     host = Host(action=WARN)
     host.propose("c1")
@@ -261,6 +274,8 @@ def test_a_running_call_that_is_started_again_in_warn_is_in_flight_once():
     host = Host(action=WARN)
     host.propose("c1")
     assert host.propose("c1").verdict is Verdict.EXECUTE_WITH_INCIDENT
+    (track,) = host.guard.tracks.values()
+    assert len(track.running) == 1
     host.settle("c1", status=ERROR)
     assert host.propose("c2").verdict is Verdict.EXECUTE
 
