@@ -1,0 +1,57 @@
+"""The planner's thread: plans are made beside the worker's loop, and none of them ends it."""
+
+from dataclasses import replace
+
+import pytest
+
+from control_plane.commands.plans import PlanRequest, request_plan
+from control_plane.jobs.worker import Worker
+from control_plane.state import Plan, PlanStatus
+from control_plane.stores.jobs import Job, JobKind
+from tests.control_plane.lives import HOLDER, Life
+from tests.control_plane.web_workers import until
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
+
+WITHIN_S = 60.0
+
+
+@pytest.fixture
+def week(store):
+    """A life in shadow with seven complete days."""
+    life = Life.begin(store)
+    life.live(7)
+    return life
+
+
+def ask(life: Life) -> Plan:
+    request = PlanRequest(shares_bps=(2500,), placebo_waves=100)
+    return request_plan(life.context, ENVIRONMENT, GUARD, request=request, actor=OPERATOR)
+
+
+def kept(life: Life, number: int) -> Plan:
+    found = life.context.plans.plan(ENVIRONMENT, GUARD, number)
+    assert found is not None
+    return found
+
+
+def test_the_worker_hands_a_plan_over_and_goes_on(week):
+    asked = ask(week)
+    worker = Worker(week.context, holder=HOLDER)
+    while worker.run_once():
+        pass
+    assert week.context.jobs.take(ENVIRONMENT) is None
+    until(lambda: kept(week, asked.id).status is PlanStatus.DONE, within=WITHIN_S)
+
+
+def test_a_plan_that_fails_ends_with_words_and_the_next_one_is_made(week):
+    first = ask(week)
+    # No caller can ask for no days at all; a damaged store can hold such a plan.
+    week.context.plans.save(ENVIRONMENT, replace(first, days=(), shares_bps=()))
+    worker = Worker(week.context, holder=HOLDER)
+    worker.run_once()
+    until(lambda: kept(week, first.id).status is PlanStatus.FAILED, within=WITHIN_S)
+    assert kept(week, first.id).sentence == "it could not be made: ValueError; see the log"
+    second = ask(week)
+    week.context.jobs.put(ENVIRONMENT, Job(JobKind.PLAN, GUARD, second.id))
+    worker.run_once()
+    until(lambda: kept(week, second.id).status is PlanStatus.DONE, within=WITHIN_S)
