@@ -65,10 +65,10 @@ class CohortRatio:
         """Satterthwaite degrees of freedom of CR2 (Bell and McCaffrey); None for one owner."""
         if self.owners < 2:
             return None
-        h = self.leverages
-        a = float((np.square(h) / (1.0 - h)).sum())
-        b = float((h**4 / np.square(1.0 - h)).sum())
-        return 1.0 / (float(np.square(h).sum()) + a * a - b)
+        squares = np.square(self.leverages)
+        terms = squares / (1.0 - self.leverages)
+        a, b = float(terms.sum()), float(np.square(terms).sum())
+        return 1.0 / (float(squares.sum()) + a * a - b)
 
 
 @dataclass(frozen=True, slots=True)
