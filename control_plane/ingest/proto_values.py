@@ -1,17 +1,22 @@
 """AnyValue and attribute lists of OTLP/protobuf; a fault gives up one item, not the body."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.common.v1 import common_pb2 as common
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from control_plane.ingest.lazy_messages import ANY_VALUE, PAIR
 from control_plane.ingest.otlp import (
     ELEMENT_LIMIT,
+    EMPTY_BODIES,
     NESTING_LIMIT,
     STRING_LIMIT,
     Attributes,
     KeyValues,
     Value,
 )
+from control_plane.ingest.proto_size import check_size
 from control_plane.ingest.quota import (
     check_attribute_count,
     check_no_repeat,
@@ -20,9 +25,41 @@ from control_plane.ingest.quota import (
 from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.ingest.wire import BadBody
 
+Pair = tuple[str, Value]
 
-def read_resource(pairs: Sequence[KeyValue]) -> Attributes:
+# A nested value is parsed whole before it is cut, and its parts take far more than on the wire.
+NESTED_BYTES = 64 * 1024
+# A host's attributes are few, and sent over and over: they are decoded once.
+_REMEMBERED = 16_384
+_REMEMBERED_BYTES = 256
+
+
+class Pairs(dict[bytes, Pair]):
+    """The attributes that were decoded before, by their slice of the wire.
+
+    Shared by threads: two that miss the same slice both decode it, to equal pairs.
+    """
+
+    def __missing__(self, slice_: bytes) -> Pair:
+        pair = read_pair(slice_)
+        if len(slice_) <= _REMEMBERED_BYTES:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[slice_] = pair
+        return pair
+
+
+PAIRS = Pairs()
+
+
+def read_resource(slices: Sequence[bytes]) -> Attributes:
     """Read the attributes of a Resource; raises BadBody when they cannot be read, or are many."""
+    joined = b"".join(slices)
+    check_size(joined)
+    try:
+        pairs = Resource.FromString(joined).attributes
+    except DecodeError as broken:
+        raise BadBody("a resource is no protobuf message; check the exporter") from broken
     check_resource_size(len(pairs))
     try:
         return {pair.key: read_value(pair.value) for pair in pairs}
@@ -30,16 +67,49 @@ def read_resource(pairs: Sequence[KeyValue]) -> Attributes:
         raise BadBody(f"a resource cannot be read: {refusal.rejected.detail}") from refusal
 
 
-def read_attributes(pairs: Sequence[KeyValue]) -> Attributes:
+def read_attributes(slices: Sequence[bytes]) -> Attributes:
     """Read the attributes of a record or point: within the limit, each key once."""
-    count = len(pairs)
+    count = len(slices)
     check_attribute_count(count)
-    attributes = {pair.key: read_value(pair.value) for pair in pairs}
+    attributes = dict(map(PAIRS.__getitem__, slices))
     check_no_repeat(len(attributes), count)
     return attributes
 
 
-def read_value(value: AnyValue, depth: int = 0) -> Value:
+def read_pair(slice_: bytes) -> Pair:
+    """Read one KeyValue."""
+    try:
+        if len(slice_) > NESTED_BYTES:
+            check_size(slice_)
+            _refuse_nested(PAIR.FromString(slice_).value)
+        pair = common.KeyValue.FromString(slice_)
+    except DecodeError as broken:
+        raise BadBody("an attribute is no protobuf message; check the exporter") from broken
+    return pair.key, read_value(pair.value)
+
+
+def _refuse_nested(values: Iterable[bytes]) -> None:
+    joined = b"".join(values)
+    check_size(joined)
+    value = ANY_VALUE.FromString(joined)
+    if value.array or value.map:
+        raise Refusal(RejectReason.UNREADABLE, f"a nested value is over {NESTED_BYTES} bytes")
+
+
+def is_content(slices: Sequence[bytes]) -> bool:
+    """Whether a record's body holds anything."""
+    if not slices:
+        return False
+    joined = b"".join(slices)
+    if len(joined) > NESTED_BYTES:
+        return True
+    try:
+        return read_value(common.AnyValue.FromString(joined)) not in EMPTY_BODIES
+    except DecodeError as broken:
+        raise BadBody("the body of a record is no protobuf message") from broken
+
+
+def read_value(value: common.AnyValue, depth: int = 0) -> Value:
     """Read one AnyValue; one with nothing set is None."""
     match value.WhichOneof("value"):
         case "string_value":
@@ -58,7 +128,7 @@ def read_value(value: AnyValue, depth: int = 0) -> Value:
             return None
 
 
-def _nested(value: AnyValue, kind: str, depth: int) -> Value:
+def _nested(value: common.AnyValue, kind: str, depth: int) -> Value:
     if depth > NESTING_LIMIT:
         raise Refusal(RejectReason.UNREADABLE, f"a value is nested over {NESTING_LIMIT} deep")
     if kind == "array_value":
