@@ -7,6 +7,7 @@ it only writes the document again, and with `--so-far` it does so with those tha
 """
 
 import argparse
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,9 @@ from benchmarks.proof.tallies import Chunk, Design  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "coverage.jsonl"
 DOCUMENT = ROOT / "docs" / "coverage.md"
+REVIEW = ROOT / "docs" / "statistics.md"
+# Where the summary of the document stands in the one for reviewers.
+SUMMARY = ("<!-- from benchmarks/coverage.py -->", "<!-- until here -->")
 COMMAND = "python benchmarks/coverage.py"
 FULL = Design(seed=20_261_129, permutations=1_999, chunk_size=250)
 QUICK = Design(seed=20_261_129, permutations=399, chunk_size=50)
@@ -41,13 +45,19 @@ def main() -> None:
         design, wanted = (QUICK, QUICK_CHUNKS) if options.quick else (FULL, CHUNKS)
         if not options.so_far:
             run(results, design, list(chunks(wanted)), workers=options.workers)
-        counts = tallies.added_up(tallies.read(results, design).values())
-    text = tables.report(counts, design, COMMAND + (" --quick" if options.quick else ""))
+        there = tallies.read(results, design)
+    counts = tallies.added_up(there.values())
+    command = COMMAND + (" --quick" if options.quick else "")
+    missing = len(set(chunks(wanted)) - set(there))
+    text = tables.report(counts, design, command, missing=missing)
     if options.quick:
         print(text)
     else:
         DOCUMENT.write_text(text + "\n")
-        print(f"wrote {DOCUMENT.relative_to(ROOT)}")
+        summary = f"{SUMMARY[0]}\n\n{tables.in_short(counts)}\n\n{SUMMARY[1]}"
+        between = re.compile(f"{SUMMARY[0]}.*{SUMMARY[1]}", re.DOTALL)
+        REVIEW.write_text(between.sub(summary, REVIEW.read_text()))
+        print(f"wrote {DOCUMENT.relative_to(ROOT)} and the summary in {REVIEW.relative_to(ROOT)}")
     broken = [cell for cell, passes in counts.items() if tables.is_broken(cell, passes)]
     if broken or tables.pooled(counts) > tables.POOLED_LIMIT:
         raise SystemExit(f"the proof does not hold: {broken or 'the pooled mean is too high'}")

@@ -37,7 +37,7 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.str_]
 
 BUNDLE = ROOT / "docs" / "example-wave.json.gz"
-SEED = 20_261_105
+SEED = 20_261_110
 ENVIRONMENT, GUARD, VERSION = "internal", "repeated_tool_failure", "0.21.0"
 OWNERS, SHARE_BPS = 640, 500
 SALT = salt_text("000102030405060708090a0b0c0d0e0f", 0)

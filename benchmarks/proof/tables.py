@@ -63,8 +63,8 @@ def pooled(counts: Counts) -> float:
     return sum(shares) / len(shares)
 
 
-def report(counts: Counts, design: Design, command: str) -> str:
-    """Return the document."""
+def report(counts: Counts, design: Design, command: str, *, missing: int) -> str:
+    """Return the document; `missing` chunks were not run yet."""
     cuped = ("test, CUPED", _with_cuped(counts, "test"))
     test = ("test", _passed("test"))
     interval = ("CR2 t", _passed("interval"))
@@ -75,8 +75,9 @@ def report(counts: Counts, design: Design, command: str) -> str:
         "# How often the gate promotes a guard that it should not",
         _about(counts, design, command),
         "## Found",
+        f"**Unfinished**: {missing} chunks are still to be run." if missing else "",
         _found(counts),
-        _in_short(counts),
+        in_short(counts),
         "## False promotion at the margin",
         AT_MARGIN,
         _table(counts, Harm.AT_MARGIN, [test, cuped, *both, interval]),
@@ -87,7 +88,31 @@ def report(counts: Counts, design: Design, command: str) -> str:
         POWER,
         _table(counts, Harm.NONE, [test, cuped, unstudentised, interval]),
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
+
+
+def in_short(counts: Counts) -> str:
+    """Return a row for each number of owners: mean and range over metrics and sizes."""
+    head = ["owners", "treated", "the test", "the test, CUPED", "CR2 t interval"]
+    rows = []
+    for count in sorted({cell.owners for cell in counts}):
+        cells = [
+            (cell, passes)
+            for cell, passes in counts.items()
+            if cell.owners == count and cell.harm is Harm.AT_MARGIN
+        ]
+        plain = [passes for cell, passes in cells if not cell.has_cuped]
+        cuped = [passes for cell, passes in cells if cell.has_cuped]
+        rows.append(
+            [
+                f"{count:,}",
+                str(max(1, int(count * waves.TREATED))),
+                _range([share(passes) for passes in plain]),
+                _range([share(passes) for passes in cuped]),
+                _range([passes.interval / passes.waves for passes in plain]),
+            ]
+        )
+    return _lines([head, ["---:"] * len(head), *rows])
 
 
 def _about(counts: Counts, design: Design, command: str) -> str:
@@ -126,8 +151,9 @@ def _found(counts: Counts) -> str:
         f"{_percent(max(shares))} %, mean {mean}. More than 3 standard errors above 5 %: "
         f"{', '.join(_title(cell) for cell in broken) or 'none'}."
     )
+    unseen = _unseen(counts)
     above = [
-        f"{_title(cell)} {_percent(share(each))} %"
+        f"{_title(cell)} {_percent(share(each))} % ({unseen(cell, each)} % unseen)"
         for cell, each in counts.items()
         if cell.harm is Harm.CONCENTRATED
         and cell.owners >= CONCENTRATED_FROM
@@ -138,30 +164,6 @@ def _found(counts: Counts) -> str:
         f"errors above {100 * CONCENTRATED_LIMIT:g} %: {', '.join(above) or 'none'}."
     )
     return f"{found}\n{few}"
-
-
-def _in_short(counts: Counts) -> str:
-    """Return a row for each number of owners: mean and range over metrics and sizes."""
-    head = ["owners", "treated", "test", "test, CUPED", "CR2 t"]
-    rows = []
-    for count in sorted({cell.owners for cell in counts}):
-        cells = [
-            (cell, passes)
-            for cell, passes in counts.items()
-            if cell.owners == count and cell.harm is Harm.AT_MARGIN
-        ]
-        plain = [passes for cell, passes in cells if not cell.has_cuped]
-        cuped = [passes for cell, passes in cells if cell.has_cuped]
-        rows.append(
-            [
-                f"{count:,}",
-                str(max(1, int(count * waves.TREATED))),
-                _range([share(passes) for passes in plain]),
-                _range([share(passes) for passes in cuped]),
-                _range([passes.interval / passes.waves for passes in plain]),
-            ]
-        )
-    return _lines([head, ["---:"] * len(head), *rows])
 
 
 def _range(shares: list[float]) -> str:
