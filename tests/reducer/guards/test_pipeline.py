@@ -12,9 +12,12 @@ from reducer.guards.pipeline import (
     Limits,
     Pipeline,
     PipelineStep,
+    Proposal,
     reduce,
 )
+from reducer.guards.semantic import Candidate
 from reducer.guards.side_effect_ladder import Action, Ladder, Scope, ToolDeclaration
+from reducer.guards.side_effect_repeat import FirstUse, Layer
 from reducer.vocabulary import Decision, LoopType, Mode, Route
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every, fates, only
 
@@ -159,6 +162,50 @@ def test_calls_that_do_no_harm_leave_no_trace_in_the_side_effect_guard():
     assert (session.state.side_effect.requests, session.state.side_effect.tracks) == ({}, {})
     session.settle(step.fates)
     assert (session.state.side_effect.requests, session.state.side_effect.tracks) == ({}, {})
+
+
+def test_a_replay_that_was_answered_is_no_repeat_of_its_side_effect():
+    session = Session()
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    (answered,) = session.propose(ask("s1", "send", declaration=SENDS, to="ann")).fates
+    assert (answered.fate, answered.text) == ("answer", texts.DUPLICATE_CALL_ANSWER)
+    assert [each for each in session.transitions if each.decision is Decision.SUSPENDED] == []
+
+
+def test_the_first_use_of_a_declared_identity_is_handed_to_the_hosts_store():
+    session = Session()
+    act = Proposal(ToolCall.of("s1", "send", {"to": "ann"}), SENDS, xid="act")
+    step = session.propose(act, channel="mail")
+    (kept,) = session.settle(step.fates).first_uses
+    assert (kept.xid, kept.use) == ("act", FirstUse("s1", "r1", session.now_ms, "mail"))
+
+
+def test_work_done_through_another_channel_is_asked_about():
+    session = Session()
+    use = FirstUse("x7", "another request", 5, "chat")
+    act = Proposal(ToolCall.of("s1", "send", {"to": "ann"}), SENDS, xid="act", first_use=use)
+    (asked,) = session.propose(act).fates
+    assert (asked.fate, asked.question.repeat.layer, asked.question.repeat.first) == (
+        "ask",
+        Layer.XID,
+        use,
+    )
+    assert asked.incident.action is Action.SUSPEND
+
+
+def test_work_that_looks_alike_is_asked_about_in_its_thread():
+    session = Session()
+    use = FirstUse("x7", "another request", 5)
+    like = Proposal(ToolCall.of("s1", "send", {"to": "ann"}), SENDS, candidate=Candidate("t1", use))
+    (asked,) = session.propose(like, thread="t1").fates
+    assert (asked.fate, asked.question.repeat.layer) == ("ask", Layer.SEMANTIC)
+
+
+def test_in_warn_a_repeat_runs_with_an_incident():
+    session = Session(every(Mode.WARN))
+    session.round(ask("s1", "send", declaration=SENDS, to="ann"))
+    (fate,) = session.propose(ask("s2", "send", declaration=SENDS, to="ann")).fates
+    assert (fate.fate, fate.incident.repeat.first.call_id) == ("run", "s1")
 
 
 def test_a_nudge_does_not_end_the_turn():

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reducer.guards import repeated_failure
-from reducer.guards.pipeline import GUARDS, Pipeline, dump, restore
+from reducer.guards.pipeline import GUARDS, Limits, Pipeline, dump, restore
 from reducer.guards.receipts import SettledBatch
+from reducer.guards.side_effect_ladder import Action, Ladder
 from reducer.guards.transition import Transition
-from reducer.vocabulary import Decision, Mode
+from reducer.vocabulary import Decision, LoopType, Mode
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every, only, seen
 
 *_, REPEATED = GUARDS
@@ -119,3 +120,38 @@ def test_a_damaged_snapshot_is_refused_with_its_field(changed, message):
 def test_a_snapshot_of_the_future_begins_anew_in_shadow():
     found = restore({**dump(Pipeline.start(every(Mode.ENFORCE))), "schema": 2})
     assert found == Pipeline.start(every(Mode.SHADOW))
+
+
+def stop_by(loop):
+    """Return a session that this protection has stopped."""
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK), total_calls=20))
+    send = {"declaration": SENDS, "to": "ann"}
+    rounds = {
+        LoopType.GLOBAL_TOOL_CALL_DUPLICATE: [([ask("a", n=1)], "success")] * 3,
+        LoopType.INVALID_TOOL_PARAMS: [([ask(f"i{at}", n=at) for at in range(3)], "invalid")],
+        LoopType.IDENTICAL_TOOL_CALL: [([ask(f"c{at}", n=1) for at in range(5)], "success")],
+        LoopType.SIDE_EFFECT_DUPLICATE: [
+            ([ask(f"s{at}", "send", **send)], "success") for at in range(2)
+        ],
+        LoopType.REPEATED_TOOL_EXECUTION_FAILURE: [
+            ([ask(f"f{row}{at}", n=f"{row}{at}") for at in range(4)], "timeout") for row in range(3)
+        ],
+        LoopType.TOTAL_TOOL_CALLS: [([ask(f"t{at}", n=at) for at in range(21)], "success")],
+    }
+    for calls, outcome in rounds[loop]:
+        assert session.state.stopped_by is None
+        session.round(*calls, outcome=outcome)
+    return session
+
+
+@pytest.mark.parametrize("loop", list(LoopType))
+def test_a_stopped_session_can_be_stored_and_goes_on_with_the_next_prompt(loop):
+    session = stop_by(loop)
+    assert session.state.stopped_by is loop
+    session.state = restore(json.loads(json.dumps(dump(session.state))))
+    assert session.state.stopped_by is loop
+    assert session.turn().stop.loop is loop
+    session.prompt()
+    assert session.turn().stop is None
+    assert session.round(ask("new", n=100)).stop is None
+    assert session.state.total.count == 1
