@@ -24,10 +24,11 @@ _WIDEST_MARGINS = {
     Metric.TURNS: 1.10,
     Metric.LATENCY_P95: 1.10,
 }
+_IN_BOTH = frozenset({Metric.DISRUPTION, Metric.TOKENS, Metric.TURNS, Metric.LATENCY_P95})
 _NEEDED_METRICS = {
     Gate.SHADOW: frozenset[Metric](),
-    Gate.WARN: frozenset({Metric.CANCELLATION, Metric.DISRUPTION, Metric.TOKENS, Metric.TURNS}),
-    Gate.ENFORCE: frozenset({Metric.COMPLETION, Metric.DISRUPTION, Metric.TOKENS, Metric.TURNS}),
+    Gate.WARN: _IN_BOTH | {Metric.CANCELLATION},
+    Gate.ENFORCE: _IN_BOTH | {Metric.COMPLETION},
 }
 
 _Count = Annotated[int, Field(strict=True)]
