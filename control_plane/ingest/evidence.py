@@ -1,6 +1,5 @@
 """From accepted records to evidence: ids verified, cells found, violations named."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -9,8 +8,10 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from control_plane.clock import NANOSECONDS
 from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest.event_time import DAY_NS, utc_day, utc_hour
+from control_plane.ingest.event_time import DAY_NS, utc_day
 from control_plane.ingest.identity import digest63, event_identity
+from control_plane.ingest.point_evidence import places_of, point_event, volume_of
+from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
     CounterPoint,
     DurationPoint,
@@ -30,21 +31,20 @@ from control_plane.ingest.violations import broken_by, shown_by, vouched
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION, Sighting
+from control_plane.stores.evidence_points import PointEvent, PointOwner
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
-from reducer.vocabulary import Decision, Invariant, ResetReason
+from reducer.rollout.state import EvidenceSource
+from reducer.vocabulary import Invariant
 
-# Base-2 exponential buckets of scale 7: 128 for each doubling, a ratio of 1.0054.
-BUCKETS_PER_DOUBLING = 128
 SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
 # What a body repeats is worked out once: its owners' ids, their prompts, and who was seen.
 REMEMBERED = 4096
 
-PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
 VouchedRecord: TypeAlias = PromptRecord | LoopDetected
-CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent | events.RefusedEvent
+CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent | PointEvent | events.RefusedEvent
 
 E = TypeVar("E", bound=CountedEvent)
 
@@ -57,8 +57,6 @@ _NAMES: dict[type[LogRecord], str] = {
     FlagEvaluation: "feature_flag.evaluation",
 }
 _BOUNDS = (PromptStart, PromptEnd)
-_STOPS = frozenset({Decision.STOPPED, Decision.SUSPENDED})
-_WOULD_STOP = frozenset({Decision.WOULD_STOP, Decision.WOULD_SUSPEND})
 
 
 class Backing(NamedTuple):
@@ -157,14 +155,15 @@ class Bookkeeper:
 
     def _prompt_event(self, record: PromptRecord, backing: Backing) -> events.PromptEvent:
         assigned, cell = backing
-        began_ns = _began_ns(record)
+        began = began_ns(record)
         return events.PromptEvent(
             seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
             prompt=self._prompt(assigned.pseudonym, record.prompt_id),
-            day=utc_day(began_ns),
+            day=utc_day(began),
             cells=(cell,),
-            is_conforming=_is_conforming(record),
-            news=_news(record, began_ns),
+            is_conforming=is_conforming(record),
+            news=news_of(record, began),
+            generation=assigned.generation,
         )
 
     def _verified(self, text: str, version: str) -> Backing | Forged:
@@ -255,27 +254,57 @@ class Bookkeeper:
             day=utc_day(record.time_ns),
             cell=Cell(_known(guard), record.origin.service_version, mode=mode),
             counter=counter,
-            is_conforming=_is_conforming(record) if isinstance(record, PromptRecord) else None,
+            is_conforming=is_conforming(record) if isinstance(record, PromptRecord) else None,
         )
 
     def _book_point(self, point: CounterPoint | DurationPoint) -> Booked:
-        labels = point.labels if isinstance(point, CounterPoint) else ()
-        shown = ",".join(f"{key}={value}" for key, value in labels)
-        event = events.VolumeEvent(
-            seen=events.Seen(point.identity, point.time_ns // NANOSECONDS),
-            # A point tells of the interval before its time: midnight belongs to the day before.
-            day=utc_day(point.time_ns - 1),
-            cell=Cell(_known(point.guard), point.origin.service_version, mode=point.mode),
-            counter=f"{point.metric}{{{shown}}}" if shown else point.metric,
-            by=point.value if isinstance(point, CounterPoint) else point.count,
-        )
+        event: CountedEvent
+        told = self._about_owner(point)
+        if point.stream:
+            event = point_event(point, cell=self._cell_of(point), owner=told)
+        else:
+            event = volume_of(point, cell=self._cell_of(point))
+        sighting = None
+        if told is not None:
+            sighting = self._sighting(
+                told.pseudonym,
+                point.origin.service_version,
+                point.time_ns // DAY_NS,
+                is_of_prompt=events.STARTED_PLACE in told.places,
+            )
         broken = shown_by(point)
         if not broken:
-            return Booked((event,))
+            return Booked((event,), sighting)
         assigned = self._behind(point.origin.assignment_ids, point)
         if assigned is None:
             return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
-        return Booked((event,), None, vouched(broken, assigned, identity=point.identity))
+        return Booked((event,), sighting, vouched(broken, assigned, identity=point.identity))
+
+    def _cell_of(self, point: CounterPoint | DurationPoint) -> Cell:
+        return Cell(_known(point.guard), point.origin.service_version, mode=point.mode)
+
+    def _about_owner(self, point: CounterPoint | DurationPoint) -> PointOwner | None:
+        """Return whose evidence by counters the point is, by an id of its Resource for its guard.
+
+        Several owners on one Resource share a process: none of them is vouched for.
+        """
+        if not point.stream or not point.origin.assignment_ids:
+            return None
+        try:
+            backings = self._backings(
+                point.origin.assignment_ids, point.origin.service_version, None
+            )
+        except Refusal:
+            return None
+        for assigned, cell in backings:
+            if assigned.guard == point.guard:
+                return PointOwner(
+                    assigned.pseudonym,
+                    _owner_bucket(assigned.pseudonym),
+                    replace(cell, source=EvidenceSource.COUNTERS),
+                    places_of(point),
+                )
+        return None
 
     def _behind(
         self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed
@@ -288,18 +317,6 @@ class Bookkeeper:
         backings = (self._verified(text, version) for text in ids)
         found = [each.assigned for each in backings if isinstance(each, Backing)]
         return min(found, key=lambda each: each.guard != item.guard, default=None)
-
-
-def duration_bucket(seconds: float | None) -> int | None:
-    """Return the base-2 exponential bucket b at scale 7: (2^(b/128), 2^((b+1)/128)] milliseconds.
-
-    The bucket rule is OpenTelemetry's (data model, ExponentialHistogram). A duration below a
-    millisecond counts as one; None stays None.
-    """
-    if seconds is None:
-        return None
-    milliseconds = max(seconds * 1000.0, 1.0)
-    return math.ceil(math.log2(milliseconds) * BUCKETS_PER_DOUBLING) - 1
 
 
 def _name(record: LogRecord) -> str:
@@ -324,55 +341,3 @@ def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
 @lru_cache(REMEMBERED)
 def _owner_bucket(pseudonym: str) -> int:
     return pack(pseudonym)[0]
-
-
-def _began_ns(record: PromptRecord) -> int:
-    """Return when the prompt began, as far as this record tells."""
-    if isinstance(record, PromptEnd):
-        return record.time_ns - int((record.duration_seconds or 0) * NANOSECONDS)
-    return record.time_ns
-
-
-def _news(record: PromptRecord, began_ns: int) -> events.PromptNews:
-    match record:
-        case PromptStart():
-            return events.Started(utc_hour(began_ns))
-        case PromptEnd():
-            return events.Ended(
-                outcome=record.outcome,
-                # Each was checked alone; the store's sums end at the same number.
-                tokens=min((record.input_tokens or 0) + (record.output_tokens or 0), events.MOST),
-                turns=record.turns or 0,
-                duration_bucket=duration_bucket(record.duration_seconds),
-                transitions=record.transitions,
-                calls_after_would_stop=record.calls_after_would_stop or 0,
-                hour=utc_hour(began_ns),
-            )
-        case Transition():
-            return events.Transitioned(
-                sequence=record.sequence,
-                is_would_stop=record.decision in _WOULD_STOP,
-                is_stop=record.decision in _STOPS,
-                is_unreliable_input=record.reset_reason is ResetReason.UNRELIABLE_INPUT,
-            )
-        case PromptDisruption():
-            return events.Disrupted(record.kind)
-
-
-def _is_conforming(record: PromptRecord) -> bool:
-    """Whether the record reports what the gate needs of its kind (the contract check)."""
-    match record:
-        case Transition():
-            is_about_a_call = record.decision is not Decision.RESET
-            return record.execution_status is not None or not is_about_a_call
-        case PromptEnd():
-            reported = (
-                record.duration_seconds,
-                record.turns,
-                record.transitions,
-                record.input_tokens,
-                record.output_tokens,
-            )
-            return None not in reported
-        case _:
-            return True

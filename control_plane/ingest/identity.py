@@ -41,21 +41,25 @@ def event_identity(
     return _digest63(owner + length_prefixed(event_name, prompt_id, part))
 
 
-def point_identity(
-    origin: Origin,
-    *,
-    metric: tuple[str, str, str],
-    attributes: Attributes,
-    interval: tuple[int, int],
-    value: float,
-) -> int:
-    """Return the identity of a delta point: its stream, its interval and its value.
+def point_identity(stream: int, *, interval: tuple[int, int], value: float) -> int:
+    """Return the identity of a point: its stream, its interval and its value.
 
-    `metric` is name, instrument and unit; `interval` is start and end in the sender's own
-    nanoseconds. Every attribute counts, those that the contract drops too.
+    `interval` is start and end in the sender's own nanoseconds.
     """
-    stream = [
-        "point",
+    start_ns, time_ns = interval
+    return digest63("point", str(stream), str(start_ns), str(time_ns), canonical(value))
+
+
+def stream_identity(
+    origin: Origin, *, metric: tuple[str, str, str, str], attributes: Attributes
+) -> int:
+    """Return the identity of a stream of points: who sent it, of what.
+
+    `metric` is name, instrument, unit and temporality. Every attribute counts, those that the
+    contract drops too (OpenTelemetry metrics data model, timeseries model).
+    """
+    fields = [
+        "stream",
         origin.environment,
         origin.service_namespace,
         origin.service_name,
@@ -63,9 +67,9 @@ def point_identity(
         *metric,
     ]
     for key in sorted(attributes):
-        stream.append(key)
-        stream.append(canonical(attributes[key]))
-    return digest63(*stream, str(interval[0]), str(interval[1]), canonical(value))
+        fields.append(key)
+        fields.append(canonical(attributes[key]))
+    return digest63(*fields)
 
 
 def resource_digest(attributes: Attributes) -> str:

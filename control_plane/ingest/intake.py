@@ -1,8 +1,8 @@
 """Intake of one request's records: violations first, then evidence, then the answer."""
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from control_plane.access import Identity
 from control_plane.clock import NANOSECONDS
@@ -62,7 +62,6 @@ class Intake:
 
     def _take(self, decoded: Decoded, sender: Identity, body_digest: str) -> Receipt:
         environment = _environment_of(sender)
-        clock_second = self._context.clock.now_ns() // NANOSECONDS
         bookkeeper = self._bookkeeper(sender)
         booked, refused = _book(bookkeeper, decoded.records)
         rejected = (*decoded.rejected, *(each.rejected for each in refused))
@@ -76,38 +75,23 @@ class Intake:
             latch(self._context, environment, violations)
         elif violations:
             told = [each.of_untrusted() for each in told]
-        self._write(
-            environment,
-            told,
-            rejected,
-            health=health,
-            body_digest=body_digest,
-            last_record_second=clock_second if booked else 0,
-        )
+        if told or health:
+            now_second = self._context.clock.now_ns() // NANOSECONDS
+            batch = EvidenceBatch(
+                events=(
+                    *(event for each in told for event in each.events),
+                    *self._quarantined(rejected, body_digest),
+                ),
+                sightings=frozenset(each.sighting for each in told if each.sighting is not None),
+                health=health,
+                last_record_second=now_second if booked else 0,
+                now_second=now_second,
+                producer=sender.token_id,
+                is_trusted=sender.is_trusted,
+                sources=_refused_by_version(rejected),
+            )
+            self._context.evidence.write(environment, batch)
         return Receipt(len(booked), rejected)
-
-    def _write(
-        self,
-        environment: str,
-        told: list[Booked],
-        rejected: tuple[Rejected, ...],
-        *,
-        health: Counter[str],
-        body_digest: str,
-        last_record_second: int,
-    ) -> None:
-        if not told and not health:
-            return
-        batch = EvidenceBatch(
-            events=(
-                *(event for each in told for event in each.events),
-                *self._quarantined(rejected, body_digest),
-            ),
-            sightings=frozenset(each.sighting for each in told if each.sighting is not None),
-            health=health,
-            last_record_second=last_record_second,
-        )
-        self._context.evidence.write(environment, batch)
 
     def _quarantined(
         self, rejected: tuple[Rejected, ...], body_digest: str
@@ -152,7 +136,8 @@ def _book(
         try:
             booked.append(bookkeeper.book(record))
         except Refusal as refusal:
-            refused.append(_Refused(refusal.rejected, exposed_by_record(record)))
+            rejected = replace(refusal.rejected, version=record.origin.service_version)
+            refused.append(_Refused(rejected, exposed_by_record(record)))
     return booked, refused
 
 
@@ -161,13 +146,23 @@ def _environment_of(sender: Identity) -> str:
     return sender.environment
 
 
+def _word(rejected: Rejected) -> str:
+    return "quarantined" if rejected.reason.is_quarantine else "refused"
+
+
+def _refused_by_version(rejected: Iterable[Rejected]) -> Mapping[str, Counter[str]]:
+    counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for each in rejected:
+        counted[each.version][f"{_word(each)}:{each.reason}"] += 1
+    return counted
+
+
 def _health(rejected: tuple[Rejected, ...], decoded: Decoded) -> Counter[str]:
     """Count by reason what was not taken in; the reasons are closed sets."""
     health: Counter[str] = Counter()
     for each in rejected:
-        word = "quarantined" if each.reason.is_quarantine else "refused"
-        health[word] += 1
-        health[f"{word}:{each.reason}"] += 1
+        health[_word(each)] += 1
+        health[f"{_word(each)}:{each.reason}"] += 1
     for reason, count in decoded.ignored_by_reason.items():
         health[f"ignored:{reason}"] += count
     if decoded.dropped_attributes:

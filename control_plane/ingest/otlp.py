@@ -85,8 +85,24 @@ class NumberPoint(NamedTuple):
     has_no_value: bool
 
 
+class Buckets(NamedTuple):
+    """The buckets of an exponential histogram: how many values lie in each, from `offset` on.
+
+    Bucket b is (g^b, g^(b+1)] with g = 2^(2^-scale); `zeros` counts those of about zero. Buckets
+    of negative values are not decoded.
+    """
+
+    scale: int
+    zeros: int
+    offset: int
+    counts: tuple[int, ...]
+
+
 class HistogramPoint(NamedTuple):
-    """One point of an explicit or exponential histogram: `events` values that add up to `total`."""
+    """One point of an explicit or exponential histogram: `events` values that add up to `total`.
+
+    `buckets` are those of an exponential one.
+    """
 
     metric: str
     unit: str
@@ -98,6 +114,7 @@ class HistogramPoint(NamedTuple):
     is_exponential: bool
     attributes: Attributes
     has_no_value: bool
+    buckets: Buckets | None = None
 
 
 class OtherPoint(NamedTuple):

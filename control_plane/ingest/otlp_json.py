@@ -19,6 +19,7 @@ from control_plane.ingest.json_values import Object, read_attributes, read_objec
 from control_plane.ingest.otlp import (
     EMPTY_BODIES,
     NO_RECORDED_VALUE,
+    Buckets,
     HistogramPoint,
     LogItem,
     NumberPoint,
@@ -33,7 +34,7 @@ from control_plane.ingest.otlp import (
     Span,
     Temporality,
 )
-from control_plane.ingest.quota import Quota
+from control_plane.ingest.quota import Quota, check_bucket_count
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
 from control_plane.ingest.wire import Limits
 
@@ -235,6 +236,23 @@ def _histogram_point(
         is_exponential,
         read_attributes(point),
         _has_no_value(point),
+        _buckets(point) if is_exponential else None,
+    )
+
+
+def _buckets(point: Object) -> Buckets:
+    positive = point.get("positive")
+    if positive is None:
+        positive = {}
+    counts = positive.get("bucketCounts", []) if isinstance(positive, dict) else None
+    if not isinstance(positive, dict) or not isinstance(counts, list):
+        raise Refusal(RejectReason.UNREADABLE, "positive is no object with a list bucketCounts")
+    check_bucket_count(len(counts))
+    return Buckets(
+        scalar.integer(point.get("scale"), "scale", low=-(2**31), high=2**31 - 1),
+        scalar.unsigned(point.get("zeroCount"), "zeroCount"),
+        scalar.integer(positive.get("offset"), "offset", low=-(2**31), high=2**31 - 1),
+        tuple(scalar.unsigned(count, "bucketCounts") for count in counts),
     )
 
 

@@ -1,15 +1,25 @@
-"""The native metrics: delta counters, and the duration histogram as volume."""
+"""The native metrics: counters, and the histogram of durations, as deltas or cumulative."""
 
+from collections import Counter
 from collections.abc import Mapping
+from math import ceil, log2
 from typing import NamedTuple
 
 from control_plane.ingest import contract, fields
 from control_plane.ingest.event_time import Clock, accepted_time
 from control_plane.ingest.exposure import Sifted, sift
-from control_plane.ingest.identity import point_identity
-from control_plane.ingest.otlp import HistogramPoint, NumberPoint, OtherPoint, Point, Temporality
+from control_plane.ingest.identity import digest63, point_identity, stream_identity
+from control_plane.ingest.otlp import (
+    Buckets,
+    HistogramPoint,
+    NumberPoint,
+    OtherPoint,
+    Point,
+    Temporality,
+)
 from control_plane.ingest.records import CounterPoint, DurationPoint, Origin
 from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
+from control_plane.stores.evidence_points import COARSEST, Histogram
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 from reducer.vocabulary import Mode
 
@@ -18,6 +28,9 @@ ALLOWED_ON_POINTS = {
     metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()
 } | {contract.DURATION_METRIC: _SHARED}
 _PREFIX = "agent.guard."
+# The scales that OpenTelemetry's SDKs use end here; durations below this are all alike.
+FINEST = 20
+SHORTEST_S = 0.001
 
 
 class PointArrival(NamedTuple):
@@ -63,13 +76,14 @@ def _wrong_instrument(metric: str, instrument: str) -> Refusal:
 def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
     if not point.is_monotonic:
         raise Refusal(RejectReason.NOT_MONOTONIC, f"{point.metric} is not monotonic")
-    _check_delta(point.metric, point.temporality)
+    _check_temporality(point.metric, point.temporality)
     value = fields.whole(point.value)
     if value is None or not 0 <= value <= contract.TOKEN_LIMIT:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} has the value {point.value}")
     start_ns, time_ns = _interval(point, arrival)
     sifted = sift(point.attributes, ALLOWED_ON_POINTS[point.metric], forbidden=NEVER_ON_A_METRIC)
     guard, mode = _guard_and_mode(sifted, arrival)
+    stream = _stream(point, "sum", arrival.origin)
     record = CounterPoint(
         origin=arrival.origin,
         metric=point.metric,
@@ -79,22 +93,26 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
         start_ns=start_ns,
         time_ns=time_ns,
         value=value,
-        identity=_identity(point, "sum", arrival.origin, value=value),
+        identity=point_identity(stream, interval=(point.start_ns, point.time_ns), value=value),
         deny_listed=sifted.deny_listed,
+        stream=stream,
+        is_cumulative=point.temporality is Temporality.CUMULATIVE,
     )
     return Taken(record, sifted.dropped)
 
 
 def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
-    _check_delta(point.metric, point.temporality)
+    _check_temporality(point.metric, point.temporality)
     if point.events > contract.TOKEN_LIMIT:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} counts {point.events}")
     start_ns, time_ns = _interval(point, arrival)
     sifted = sift(point.attributes, _SHARED, forbidden=NEVER_ON_A_METRIC)
     guard, mode = _guard_and_mode(sifted, arrival)
     instrument = "exponential_histogram" if point.is_exponential else "histogram"
+    stream = _stream(point, instrument, arrival.origin)
     # the sum tells apart two writers that share a name and counted alike
     value = float(point.events) if point.total is None else point.total
+    identity = point_identity(stream, interval=(point.start_ns, point.time_ns), value=value)
     record = DurationPoint(
         origin=arrival.origin,
         metric=point.metric,
@@ -103,18 +121,43 @@ def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
         start_ns=start_ns,
         time_ns=time_ns,
         count=point.events,
-        identity=_identity(point, f"{instrument} {point.events}", arrival.origin, value=value),
+        identity=digest63("histogram", str(identity), str(point.events)),
         deny_listed=sifted.deny_listed,
+        stream=stream,
+        is_cumulative=point.temporality is Temporality.CUMULATIVE,
+        buckets=None if point.buckets is None else _histogram(point, point.buckets),
     )
     return Taken(record, sifted.dropped)
 
 
-def _check_delta(metric: str, temporality: Temporality) -> None:
-    if temporality is Temporality.CUMULATIVE:
+def _histogram(point: HistogramPoint, told: Buckets) -> Histogram:
+    """Return the buckets in seconds, all that is shorter than a millisecond in one, as by events.
+
+    Raises:
+        Refusal: the buckets are too coarse to compare, or do not hold all values.
+    """
+    if not COARSEST <= told.scale <= FINEST:
         raise Refusal(
-            RejectReason.CUMULATIVE,
-            f"{metric} is cumulative; cumulative streams are not accepted yet",
+            RejectReason.BAD_VALUE,
+            f"{point.metric} has scale {told.scale}; {COARSEST} to {FINEST} are read",
         )
+    if told.zeros + sum(told.counts) != point.events:
+        raise Refusal(
+            RejectReason.BAD_VALUE,
+            f"{point.metric} counts {point.events} durations and has buckets for "
+            f"{told.zeros + sum(told.counts)}",
+        )
+    least = ceil(log2(SHORTEST_S) * 2.0**told.scale) - 1
+    counts: Counter[int] = Counter()
+    if told.zeros:
+        counts[least] += told.zeros
+    for at, count in enumerate(told.counts, start=told.offset):
+        if count:
+            counts[max(at, least)] += count
+    return Histogram(told.scale, tuple(sorted(counts.items())))
+
+
+def _check_temporality(metric: str, temporality: Temporality) -> None:
     if temporality is Temporality.UNSPECIFIED:
         raise Refusal(RejectReason.UNSPECIFIED_TEMPORALITY, f"{metric} names no temporality")
 
@@ -145,13 +188,9 @@ def _labels(
     return tuple(labels)
 
 
-def _identity(
-    point: NumberPoint | HistogramPoint, instrument: str, origin: Origin, *, value: float
-) -> int:
-    return point_identity(
+def _stream(point: NumberPoint | HistogramPoint, instrument: str, origin: Origin) -> int:
+    return stream_identity(
         origin,
-        metric=(point.metric, instrument, point.unit),
+        metric=(point.metric, instrument, point.unit, point.temporality.name),
         attributes=point.attributes,
-        interval=(point.start_ns, point.time_ns),
-        value=value,
     )

@@ -4,6 +4,9 @@ from control_plane.ingest.otlp import ATTRIBUTE_LIMIT, RESOURCE_ATTRIBUTE_LIMIT
 from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.ingest.wire import BadBody, TooLarge
 
+# SDKs send 160.
+BUCKET_LIMIT = 1024
+
 
 class Quota:
     """Counts the items of one body, and what they are wrapped in, against its limit.
@@ -40,6 +43,15 @@ def check_attribute_count(count: int) -> None:
     """Refuse an item with more attributes than the limit."""
     if count > ATTRIBUTE_LIMIT:
         raise Refusal(RejectReason.TOO_MANY_ATTRIBUTES, f"{count} attributes on one item")
+
+
+def check_bucket_count(count: int) -> None:
+    """Refuse a histogram with more buckets than the limit."""
+    if count > BUCKET_LIMIT:
+        raise Refusal(
+            RejectReason.BAD_VALUE,
+            f"{count} buckets in one histogram, at most {BUCKET_LIMIT} are read",
+        )
 
 
 def check_no_repeat(unique: int, count: int) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -104,7 +104,7 @@ class _Asked(Generic[Item]):
         for item in items:
             fate: Fate = IgnoreReason.UNKNOWN_EVENT
             for read, arrival in self._asked:
-                fate = _fate(item, read, arrival)
+                fate = _of_version(_fate(item, read, arrival), arrival)
                 if fate not in _UNKNOWN:
                     break
             tally.count(fate)
@@ -178,6 +178,14 @@ def _arrivals(
         else:
             arrivals.append(Arrival(origin, scope_version, receiving.now_ns, receiving.clock))
     return arrivals
+
+
+def _of_version(fate: Fate, arrival: Arrival | Rejected) -> Fate:
+    """Return the fate, and with a refusal the version that the item came from."""
+    if not isinstance(fate, Refused) or isinstance(arrival, Rejected):
+        return fate
+    version = arrival.origin.service_version
+    return fate._replace(rejected=replace(fate.rejected, version=version))
 
 
 def _fate(item: Item | Rejected, read: Read[Item], arrival: Arrival | Rejected) -> Fate:

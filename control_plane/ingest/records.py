@@ -7,6 +7,7 @@ host did not report the field, which is not the same as zero.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from control_plane.stores.evidence_points import Histogram
 from reducer.vocabulary import (
     Decision,
     DisruptionKind,
@@ -129,10 +130,12 @@ class FlagEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterPoint:
-    """One delta of a counter: `value` more since `start_ns` (0 when unset).
+    """One point of a counter: `value` since `start_ns` (0 when unset).
 
-    `labels` are the contract's other attributes, sorted, without the prefix `agent.guard.`.
-    `guard` is None only for hosts of before contract 1, which did not always name it.
+    A delta is what came since the point before, a cumulative point all since its start. `stream`
+    is the identity of what it is a point of, 0 where each point stands for itself. `labels` are
+    the contract's other attributes, sorted, without the prefix `agent.guard.`. `guard` is None
+    only for hosts of before contract 1, which did not always name it.
     """
 
     origin: Origin
@@ -145,11 +148,16 @@ class CounterPoint:
     value: int
     identity: int
     deny_listed: tuple[str, ...] = ()
+    stream: int = 0
+    is_cumulative: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationPoint:
-    """One delta of the duration histogram, as volume: how many prompts it holds."""
+    """One point of the duration histogram: how many prompts it holds; otherwise as a counter's.
+
+    `buckets` are None for a histogram with bounds of its own, which is volume and no evidence.
+    """
 
     origin: Origin
     metric: str
@@ -160,6 +168,9 @@ class DurationPoint:
     count: int
     identity: int
     deny_listed: tuple[str, ...] = ()
+    stream: int = 0
+    is_cumulative: bool = False
+    buckets: Histogram | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

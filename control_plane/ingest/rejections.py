@@ -20,7 +20,6 @@ class RejectReason(StrEnum):
     TOO_MANY_ATTRIBUTES = "too_many_attributes"
     UNREADABLE = "unreadable"
     WRONG_INSTRUMENT = "wrong_instrument"
-    CUMULATIVE = "cumulative"
     UNSPECIFIED_TEMPORALITY = "unspecified_temporality"
     NOT_MONOTONIC = "not_monotonic"
     FORGED_ASSIGNMENT = "forged_assignment"
@@ -63,7 +62,6 @@ _REMEDIES = {
     RejectReason.TOO_MANY_ATTRIBUTES: "send at most 64 attributes",
     RejectReason.UNREADABLE: "encode it as OTLP describes",
     RejectReason.WRONG_INSTRUMENT: "use the instrument that the telemetry contract names",
-    RejectReason.CUMULATIVE: "set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta",
     RejectReason.UNSPECIFIED_TEMPORALITY: "set the aggregation temporality to delta",
     RejectReason.NOT_MONOTONIC: "use a Counter",
     RejectReason.FORGED_ASSIGNMENT: "send the assignment id as the assignments answer gave it",
@@ -83,10 +81,14 @@ class IgnoreReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One item that counts for nothing: the reason, and which field, which value, what to do."""
+    """One item that counts for nothing: the reason, and which field, which value, what to do.
+
+    `version` is the service version of the Resource that it came with, empty where none is known.
+    """
 
     reason: RejectReason
     detail: str
+    version: str = ""
 
 
 class Refusal(ValueError):

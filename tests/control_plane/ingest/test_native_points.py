@@ -49,6 +49,18 @@ def test_a_whole_double_counts_like_an_integer():
     assert plain.identity == double.identity
 
 
+def test_a_cumulative_point_is_one_of_another_stream_than_a_delta():
+    cumulative, delta = counted(temporality=2), counted()
+    assert (cumulative.is_cumulative, delta.is_cumulative) == (True, False)
+    assert cumulative.value == 3
+    assert cumulative.stream != delta.stream
+
+
+def test_the_points_of_a_stream_share_its_identity_whatever_their_value_and_time():
+    assert counted(as_int=4).stream == counted(time_unix_nano=NOW_NS - 1).stream
+    assert counted({**LABELS, "region": "eu"}).stream != counted().stream
+
+
 def test_a_zero_is_a_count():
     assert counted(as_int=0).value == 0
 
@@ -71,7 +83,6 @@ def test_an_impossible_point_is_rejected(value):
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        pytest.param({"temporality": 2}, RejectReason.CUMULATIVE, id="cumulative"),
         pytest.param({"temporality": 0}, RejectReason.UNSPECIFIED_TEMPORALITY, id="unset"),
         pytest.param({"temporality": 9}, RejectReason.UNSPECIFIED_TEMPORALITY, id="unknown"),
         pytest.param({"is_monotonic": False}, RejectReason.NOT_MONOTONIC, id="up and down"),

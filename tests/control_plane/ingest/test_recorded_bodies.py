@@ -133,11 +133,12 @@ def test_the_volume_of_delta_counters_agrees(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(METRICS) - DELTAS))
-def test_cumulative_points_are_rejected_with_what_to_set(name):
+def test_cumulative_points_are_points_of_streams(name):
     decoded = read(name)
-    assert decoded.records == ()
-    assert {item.reason for item in decoded.rejected} == {RejectReason.CUMULATIVE}
-    assert "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta" in decoded.rejected[0].detail
+    assert decoded.rejected == ()
+    assert len(decoded.records) == recorded()[name].told["points"]
+    assert {record.is_cumulative for record in decoded.records} == {True}
+    assert len({record.stream for record in decoded.records}) == len(decoded.records)
 
 
 def test_a_body_of_two_environments_counts_for_the_one_of_its_token():

@@ -1,0 +1,106 @@
+"""What a metric point adds: volume, and, where one owner is behind it, evidence by counters."""
+
+from collections.abc import Mapping
+
+from control_plane.clock import NANOSECONDS
+from control_plane.ingest.event_time import utc_day, utc_hour
+from control_plane.ingest.records import CounterPoint, DurationPoint
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence_events import (
+    ENDED_PLACE,
+    OUTCOME_PLACES,
+    STARTED_PLACE,
+    Seen,
+    VolumeEvent,
+)
+from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
+from reducer.vocabulary import Decision, ResetReason
+
+# Places in an owner-day row; the Lua library holds the same.
+_DISRUPTED, _TOKENS, _TURNS = 8, 9, 10
+_WOULD_STOPPED, _STOPPED, _UNRELIABLE = 11, 12, 14
+_WHOLE: Mapping[str, int] = {
+    "agent.guard.tokens": _TOKENS,
+    "agent.guard.turns": _TURNS,
+    "agent.guard.disruptions": _DISRUPTED,
+}
+_DECIDED: Mapping[str, int] = {
+    Decision.WOULD_STOP: _WOULD_STOPPED,
+    Decision.WOULD_SUSPEND: _WOULD_STOPPED,
+    Decision.STOPPED: _STOPPED,
+    Decision.SUSPENDED: _STOPPED,
+}
+_OUTCOMES: Mapping[str, int] = {outcome.value: place for outcome, place in OUTCOME_PLACES.items()}
+_MICROSECOND_NS = 1000
+
+
+def counter_of(point: CounterPoint | DurationPoint) -> str:
+    """Return the name that the point's volume is counted under: the metric and its labels."""
+    labels = point.labels if isinstance(point, CounterPoint) else ()
+    shown = ",".join(f"{key}={value}" for key, value in labels)
+    return f"{point.metric}{{{shown}}}" if shown else point.metric
+
+
+def places_of(point: CounterPoint | DurationPoint) -> tuple[int, ...]:
+    """Return the sums of an owner-day that the point's value is added to; none for most points."""
+    if isinstance(point, DurationPoint):
+        return ()
+    if point.metric in _WHOLE:
+        return (_WHOLE[point.metric],)
+    labels = dict(point.labels)
+    if point.metric == "agent.guard.prompts":
+        if labels.get("prompt.stage") == "start":
+            return (STARTED_PLACE,)
+        outcome = _OUTCOMES.get(labels.get("prompt.outcome", ""))
+        return () if outcome is None else (outcome, ENDED_PLACE)
+    if point.metric == "agent.guard.transitions":
+        decided = _DECIDED.get(labels.get("decision", ""))
+        is_unreliable = labels.get("reset.reason") == ResetReason.UNRELIABLE_INPUT
+        return (() if decided is None else (decided,)) + ((_UNRELIABLE,) if is_unreliable else ())
+    return ()
+
+
+def point_event(
+    point: CounterPoint | DurationPoint, *, cell: Cell, owner: PointOwner | None
+) -> PointEvent:
+    """Return what the store adds of the point: the store knows what came of its stream before."""
+    # A point tells of the interval before its time: midnight belongs to the day before.
+    last_ns = point.time_ns - 1
+    return PointEvent(
+        seen=Seen(point.identity, point.time_ns // NANOSECONDS),
+        day=utc_day(last_ns),
+        hour=utc_hour(last_ns),
+        cell=cell,
+        counter=counter_of(point),
+        stream=Stream(
+            f"{point.stream & (2**64 - 1):016x}",
+            point.is_cumulative,
+            point.start_ns // _MICROSECOND_NS,
+            point.time_ns // _MICROSECOND_NS,
+        ),
+        value=point.value if isinstance(point, CounterPoint) else point.count,
+        histogram=point.buckets if isinstance(point, DurationPoint) else None,
+        owner=owner,
+        is_conforming=_is_conforming(point),
+    )
+
+
+def volume_of(point: CounterPoint | DurationPoint, *, cell: Cell) -> VolumeEvent:
+    """Return what a point adds that is of no stream: what it counts, and no evidence."""
+    return VolumeEvent(
+        seen=Seen(point.identity, point.time_ns // NANOSECONDS),
+        day=utc_day(point.time_ns - 1),
+        cell=cell,
+        counter=counter_of(point),
+        by=point.value if isinstance(point, CounterPoint) else point.count,
+    )
+
+
+def _is_conforming(point: CounterPoint | DurationPoint) -> bool | None:
+    """Whether the point reports what the gate needs of its kind (the contract check)."""
+    if isinstance(point, DurationPoint):
+        return None
+    labels = dict(point.labels)
+    if point.metric != "agent.guard.transitions":
+        return True
+    return "execution.status" in labels or labels.get("decision") == Decision.RESET

@@ -1,0 +1,85 @@
+"""What a record tells of its prompt, in the form that evidence is counted in."""
+
+import math
+from typing import TypeAlias
+
+from control_plane.clock import NANOSECONDS
+from control_plane.ingest.event_time import utc_hour
+from control_plane.ingest.records import PromptDisruption, PromptEnd, PromptStart, Transition
+from control_plane.stores import evidence_events as events
+from reducer.vocabulary import Decision, ResetReason
+
+PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
+
+# Base-2 exponential buckets of scale 7: 128 for each doubling, a ratio of 1.0054.
+BUCKETS_PER_DOUBLING = 128
+
+_STOPS = frozenset({Decision.STOPPED, Decision.SUSPENDED})
+_WOULD_STOP = frozenset({Decision.WOULD_STOP, Decision.WOULD_SUSPEND})
+
+
+def duration_bucket(seconds: float | None) -> int | None:
+    """Return the base-2 exponential bucket b at scale 7: (2^(b/128), 2^((b+1)/128)] milliseconds.
+
+    The bucket rule is OpenTelemetry's (data model, ExponentialHistogram). A duration below a
+    millisecond counts as one; None stays None.
+    """
+    if seconds is None:
+        return None
+    milliseconds = max(seconds * 1000.0, 1.0)
+    return math.ceil(math.log2(milliseconds) * BUCKETS_PER_DOUBLING) - 1
+
+
+def began_ns(record: PromptRecord) -> int:
+    """Return when the prompt began, as far as this record tells."""
+    if isinstance(record, PromptEnd):
+        return record.time_ns - int((record.duration_seconds or 0) * NANOSECONDS)
+    return record.time_ns
+
+
+def news_of(record: PromptRecord, began: int) -> events.PromptNews:
+    """Return what the record adds to its prompt, which began at `began` nanoseconds."""
+    match record:
+        case PromptStart():
+            return events.Started(utc_hour(began))
+        case PromptEnd():
+            return events.Ended(
+                outcome=record.outcome,
+                # Each was checked alone; the store's sums end at the same number.
+                tokens=min((record.input_tokens or 0) + (record.output_tokens or 0), events.MOST),
+                turns=record.turns or 0,
+                duration_bucket=duration_bucket(record.duration_seconds),
+                transitions=record.transitions,
+                calls_after_would_stop=record.calls_after_would_stop or 0,
+                hour=utc_hour(began),
+            )
+        case Transition():
+            return events.Transitioned(
+                sequence=record.sequence,
+                is_would_stop=record.decision in _WOULD_STOP,
+                is_stop=record.decision in _STOPS,
+                is_unreliable_input=record.reset_reason is ResetReason.UNRELIABLE_INPUT,
+                is_warning=record.decision is Decision.WARNED,
+                ordinal=record.ordinal,
+            )
+        case PromptDisruption():
+            return events.Disrupted(record.kind)
+
+
+def is_conforming(record: PromptRecord) -> bool:
+    """Whether the record reports what the gate needs of its kind (the contract check)."""
+    match record:
+        case Transition():
+            is_about_a_call = record.decision is not Decision.RESET
+            return record.execution_status is not None or not is_about_a_call
+        case PromptEnd():
+            reported = (
+                record.duration_seconds,
+                record.turns,
+                record.transitions,
+                record.input_tokens,
+                record.output_tokens,
+            )
+            return None not in reported
+        case _:
+            return True
