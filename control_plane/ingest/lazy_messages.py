@@ -9,6 +9,7 @@ twice, its slices joined are the merged message (Encoding, Last One Wins).
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol, TypeVar
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
@@ -26,6 +27,8 @@ _NUMBER = (FieldDescriptorProto.TYPE_INT32, _ONCE)
 _FLAG = (FieldDescriptorProto.TYPE_BOOL, _ONCE)
 _SLICES = (FieldDescriptorProto.TYPE_BYTES, _MANY)
 _SFIXED64 = (FieldDescriptorProto.TYPE_SFIXED64, _ONCE)
+_SINT32 = (FieldDescriptorProto.TYPE_SINT32, _ONCE)
+_COUNTS = (FieldDescriptorProto.TYPE_UINT64, _MANY)
 _UINT32 = (FieldDescriptorProto.TYPE_UINT32, _ONCE)
 _DOUBLE = (FieldDescriptorProto.TYPE_DOUBLE, _ONCE)
 _RECORDS = (FieldDescriptorProto.TYPE_MESSAGE, _MANY)
@@ -47,11 +50,11 @@ _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
     "Metric": (
         ("name", 1, _TEXT),
         ("unit", 3, _TEXT),
-        ("gauge", 5, _SLICES),
-        ("sum", 7, _SLICES),
-        ("histogram", 9, _SLICES),
-        ("exponential_histogram", 10, _SLICES),
-        ("summary", 11, _SLICES),
+        ("gauge", 5, _OCTETS),
+        ("sum", 7, _OCTETS),
+        ("histogram", 9, _OCTETS),
+        ("exponential_histogram", 10, _OCTETS),
+        ("summary", 11, _OCTETS),
     ),
     "Series": (("points", 1, _SLICES), ("temporality", 2, _NUMBER), ("is_monotonic", 3, _FLAG)),
     "NumberPoint": (
@@ -76,8 +79,12 @@ _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
         ("time_ns", 3, _FIXED64),
         ("count", 4, _FIXED64),
         ("sum", 5, _DOUBLE),
+        ("scale", 6, _SINT32),
+        ("zero_count", 7, _FIXED64),
+        ("positive", 8, _SLICES),
         ("flags", 10, _UINT32),
     ),
+    "Buckets": (("offset", 1, _SINT32), ("counts", 2, _COUNTS)),
     "Span": (
         ("trace_id", 1, _OCTETS),
         ("name", 5, _TEXT),
@@ -89,9 +96,13 @@ _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
     "Pair": (("value", 2, _SLICES),),
     "AnyValue": (("array", 5, _SLICES), ("map", 6, _SLICES)),
 }
-# Fields of which a sender sets one, or none: which one can be asked.
-_ONE_OF = {"as_double", "as_int", "sum"}
-_ONE_OF_IN = {"NumberPoint", "HistogramPoint", "ExponentialPoint"}
+# Fields of which a sender sets one or none, and the messages where one can ask which.
+_ONE_OF: Mapping[str, AbstractSet[str]] = {
+    "Metric": {"gauge", "sum", "histogram", "exponential_histogram", "summary"},
+    "NumberPoint": {"as_double", "as_int"},
+    "HistogramPoint": {"sum"},
+    "ExponentialPoint": {"sum"},
+}
 
 
 class Parser(Protocol[M_co]):
@@ -139,16 +150,31 @@ class Records(Protocol):
     items: Sequence[Record]
 
 
-class Metric(Protocol):
+class OneOf(Protocol):
+    """What messages with a oneof of the name `value` share."""
+
+    def WhichOneof(self, name: str, /) -> str | None:  # noqa: N802  # protobuf's name
+        """Return which of its fields is set."""
+        ...
+
+    def ByteSize(self) -> int:  # noqa: N802  # protobuf's name
+        """Return how many bytes the message takes as protobuf itself writes it.
+
+        What was written twice and holds once is not in it.
+        """
+        ...
+
+
+class Metric(OneOf, Protocol):
     """Metric: of the five kinds of data a sender sets one."""
 
     name: str
     unit: str
-    gauge: Sequence[bytes]
-    sum: Sequence[bytes]
-    histogram: Sequence[bytes]
-    exponential_histogram: Sequence[bytes]
-    summary: Sequence[bytes]
+    gauge: bytes
+    sum: bytes
+    histogram: bytes
+    exponential_histogram: bytes
+    summary: bytes
 
 
 class Series(Protocol):
@@ -159,7 +185,7 @@ class Series(Protocol):
     is_monotonic: bool
 
 
-class NumberPoint(Protocol):
+class NumberPoint(OneOf, Protocol):
     """NumberDataPoint."""
 
     start_ns: int
@@ -169,16 +195,8 @@ class NumberPoint(Protocol):
     attributes: Sequence[bytes]
     flags: int
 
-    def WhichOneof(self, name: str, /) -> str | None:  # noqa: N802  # protobuf's name
-        """Return which of the fields of `value` is set."""
-        ...
 
-    def ByteSize(self) -> int:  # noqa: N802  # protobuf's name
-        """Return how many bytes the message takes as protobuf itself writes it."""
-        ...
-
-
-class HistogramPoint(Protocol):
+class HistogramPoint(OneOf, Protocol):
     """HistogramDataPoint or ExponentialHistogramDataPoint, without the buckets."""
 
     start_ns: int
@@ -188,9 +206,20 @@ class HistogramPoint(Protocol):
     attributes: Sequence[bytes]
     flags: int
 
-    def WhichOneof(self, name: str, /) -> str | None:  # noqa: N802  # protobuf's name
-        """Return `sum` when that is set."""
-        ...
+
+class ExponentialPoint(HistogramPoint, Protocol):
+    """ExponentialHistogramDataPoint, with the buckets of what is above zero."""
+
+    scale: int
+    zero_count: int
+    positive: Sequence[bytes]
+
+
+class Buckets(Protocol):
+    """ExponentialHistogramDataPoint.Buckets."""
+
+    offset: int
+    counts: Sequence[int]
 
 
 class Span(Protocol):
@@ -221,13 +250,14 @@ def _pool() -> DescriptorPool:
     file = FileDescriptorProto(name="guardwave/lazy.proto", package=_PACKAGE, syntax="proto3")
     for message, fields in _FIELDS.items():
         declared = file.message_type.add(name=message)
-        if message in _ONE_OF_IN:
+        one_of = _ONE_OF.get(message, frozenset())
+        if one_of:
             declared.oneof_decl.add(name="value")
         for name, number, (kind, label) in fields:
             field = declared.field.add(name=name, number=number, type=kind, label=label)
             if kind == FieldDescriptorProto.TYPE_MESSAGE:
                 field.type_name = f".{_PACKAGE}.Record"
-            if message in _ONE_OF_IN and name in _ONE_OF:
+            if name in one_of:
                 field.oneof_index = 0
     pool = DescriptorPool()
     pool.Add(file)
@@ -249,7 +279,8 @@ METRIC: Parser[Metric] = _parser("Metric")
 SERIES: Parser[Series] = _parser("Series")
 NUMBER_POINT: Parser[NumberPoint] = _parser("NumberPoint")
 HISTOGRAM_POINT: Parser[HistogramPoint] = _parser("HistogramPoint")
-EXPONENTIAL_POINT: Parser[HistogramPoint] = _parser("ExponentialPoint")
+EXPONENTIAL_POINT: Parser[ExponentialPoint] = _parser("ExponentialPoint")
+BUCKETS: Parser[Buckets] = _parser("Buckets")
 SPAN: Parser[Span] = _parser("Span")
 PAIR: Parser[Pair] = _parser("Pair")
 ANY_VALUE: Parser[AnyValue] = _parser("AnyValue")

@@ -21,6 +21,7 @@ from control_plane.ingest.otlp import (
     NO_RECORDED_VALUE,
     STRING_LIMIT,
     Attributes,
+    Buckets,
     HistogramPoint,
     KeyValues,
     LogItem,
@@ -34,7 +35,7 @@ from control_plane.ingest.otlp import (
     Temporality,
     Value,
 )
-from control_plane.ingest.quota import check_attribute_count, check_no_repeat
+from control_plane.ingest.quota import check_attribute_count, check_bucket_count, check_no_repeat
 from control_plane.ingest.rejections import Refusal, Rejected
 
 
@@ -129,7 +130,16 @@ def _histogram(
         isinstance(point, ExponentialHistogramDataPoint),
         _attributes(point.attributes),
         bool(point.flags & NO_RECORDED_VALUE),
+        _buckets(point),
     )
+
+
+def _buckets(point: HistogramDataPoint | ExponentialHistogramDataPoint) -> Buckets | None:
+    if isinstance(point, HistogramDataPoint):
+        return None
+    counts = tuple(point.positive.bucket_counts)
+    check_bucket_count(len(counts))
+    return Buckets(point.scale, point.zero_count, point.positive.offset, counts)
 
 
 def _temporality(number: int) -> Temporality:

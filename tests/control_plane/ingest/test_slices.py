@@ -93,7 +93,20 @@ TOTALS = (
     TIMES.map(lambda bits: fixed(5, bits)),
 )
 HISTOGRAM_POINTS = message(*TOTALS, PAIRS.map(lambda one: field(9, one)))
-EXPONENTIAL_POINTS = message(*TOTALS, PAIRS.map(lambda one: field(1, one)))
+BUCKETS = message(
+    st.integers(0, 20).map(lambda offset: varint(1 << 3) + varint(offset)),
+    st.lists(st.integers(0, 300), max_size=4).map(
+        lambda counts: field(2, b"".join(varint(count) for count in counts))
+    ),
+    st.integers(0, 300).map(lambda count: varint(2 << 3) + varint(count)),
+)
+EXPONENTIAL_POINTS = message(
+    *TOTALS,
+    PAIRS.map(lambda one: field(1, one)),
+    st.integers(0, 20).map(lambda scale: varint(6 << 3) + varint(scale)),
+    TIMES.map(lambda zeros: fixed(7, zeros)),
+    BUCKETS.map(lambda buckets: field(8, buckets)),
+)
 SERIES = message(
     NUMBER_POINTS.map(lambda point: field(1, point)),
     USUAL_POINTS.map(lambda point: field(1, point)),
