@@ -1,0 +1,67 @@
+"""The document of the grid says what the counts show, and what is still missing."""
+
+import re
+
+import pytest
+
+from benchmarks.proof import tables
+from benchmarks.proof.outcomes import Harm
+from benchmarks.proof.owners import Sizes
+from benchmarks.proof.tallies import Cell, Design, Passes
+from reducer.vocabulary import Metric
+
+DESIGN = Design(seed=1, permutations=199, chunk_size=10)
+AT_MARGIN = Cell(1_000, Sizes.ZIPF, Metric.TOKENS, False, Harm.AT_MARGIN)
+
+
+def counts(*, at_margin: int, concentrated: int = 300):
+    """Return one metric's cells of 4,000 waves each, with and without CUPED."""
+    passed = {Harm.AT_MARGIN: at_margin, Harm.CONCENTRATED: concentrated, Harm.NONE: 1_000}
+    return {
+        AT_MARGIN._replace(harm=harm, has_cuped=has_cuped): Passes(4_000, test, 500, test, 7)
+        for harm, test in passed.items()
+        for has_cuped in (False, True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("passed", "is_broken"),
+    [
+        pytest.param(200, False, id="5 %"),
+        pytest.param(241, False, id="6.025 %, 2.7 standard errors above"),
+        pytest.param(250, True, id="6.25 %, 3.3 standard errors above"),
+    ],
+)
+def test_a_cell_is_broken_three_standard_errors_above_alpha(passed, is_broken):
+    assert tables.is_broken(AT_MARGIN, Passes(4_000, passed)) is is_broken
+
+
+@pytest.mark.parametrize("harm", [Harm.NONE, Harm.CONCENTRATED], ids=str)
+def test_only_a_guard_at_the_margin_can_break_a_cell(harm):
+    assert not tables.is_broken(AT_MARGIN._replace(harm=harm), Passes(4_000, 4_000))
+
+
+def test_the_document_names_what_broke_and_what_is_missing():
+    report = tables.report(counts(at_margin=260), DESIGN, "a command", missing=3)
+    assert "**Unfinished**: 3 chunks" in report
+    assert "above 5 %: tokens zipf 1,000, tokens zipf 1,000 with CUPED." in report
+    assert "above 10 %: none." in report
+    assert "| 1,000 | 50 | 6.5 (6.5 to 6.5) | 6.5 (6.5 to 6.5) | 12.5 (12.5 to 12.5) |" in report
+
+
+def test_a_finished_document_says_nothing_of_the_kind():
+    report = tables.report(counts(at_margin=200), DESIGN, "a command", missing=0)
+    assert "Unfinished" not in report
+    assert "above 5 %: none." in report
+
+
+def test_concentrated_harm_above_its_limit_stands_beside_what_no_test_can_see():
+    """Of 50 treated owners none carries harm in 36.4 % of draws; a quarter of those would pass."""
+    report = tables.report(counts(at_margin=200, concentrated=800), DESIGN, "a command", missing=0)
+    assert "tokens zipf 1,000 20.0 % (9.1 % unseen)" in report
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head():
+    report = tables.report(counts(at_margin=200), DESIGN, "a command", missing=0)
+    for table in re.findall(r"(?:^\|.*\|$\n?)+", report, re.MULTILINE):
+        assert len({line.count("|") for line in table.strip().splitlines()}) == 1
