@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_plane.client import Assignment, GuardTelemetry, PromptEnd
@@ -202,6 +202,7 @@ def test_a_reset_says_why(door):
     assert (record.error_type, record.history_preserved) == (None, None)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(st.sampled_from([STOP, TRACKED]), max_size=4), max_size=6))
 def test_sequence_numbers_are_gapless_over_all_guards_and_the_end_counts_them(batches):
     door = Door()

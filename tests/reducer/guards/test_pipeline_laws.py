@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reducer.guards import repeated_failure
@@ -15,6 +15,8 @@ from reducer.vocabulary import Decision, LoopType, Mode
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every, only, seen
 
 *_, REPEATED = GUARDS
+# A whole session for each example: half as many as usual.
+A_FEW = settings(max_examples=50)
 
 BATCHES = st.lists(
     st.tuples(
@@ -38,6 +40,7 @@ BATCHES = st.lists(
 )
 
 
+@A_FEW
 @given(BATCHES)
 def test_shadow_decides_no_call_otherwise_than_off(batches):
     shadow, off = Session(every(Mode.SHADOW)), Session(every(Mode.OFF))
@@ -62,6 +65,7 @@ def test_shadow_decides_no_call_otherwise_than_off(batches):
     }
 
 
+@A_FEW
 @given(BATCHES, st.sampled_from(list(Mode)))
 def test_a_session_that_is_stored_and_read_between_any_two_events_goes_on_alike(batches, mode):
     stored, kept = Session(every(mode)), Session(every(mode))
@@ -85,6 +89,7 @@ def test_a_session_that_is_stored_and_read_between_any_two_events_goes_on_alike(
         both("settle", step.fates, outcome)
 
 
+@A_FEW
 @given(BATCHES)
 def test_the_repeated_failure_guard_says_in_the_pipeline_what_it_says_alone(batches):
     session = Session(only(REPEATED, Mode.WARN))
