@@ -14,9 +14,11 @@ from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.gates import GateStore
 from control_plane.stores.idempotency import IdempotencyStore
 from control_plane.stores.incidents import IncidentStore
+from control_plane.stores.intake_health import IntakeHealthStore
 from control_plane.stores.jobs import JobStore
 from control_plane.stores.owners import OwnerStore
 from control_plane.stores.plans import PlanStore
+from control_plane.stores.suspects import SuspectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Context:
     jobs: JobStore
     idempotency: IdempotencyStore
     plans: PlanStore
+    suspects: SuspectStore
+    intake: IntakeHealthStore
     clock: Clock
     policies: Policies
     randomness: Callable[[int], bytes] = secrets.token_bytes
@@ -55,6 +59,8 @@ def over(
         jobs=JobStore(redis),
         idempotency=IdempotencyStore(redis),
         plans=PlanStore(redis),
+        suspects=SuspectStore(redis),
+        intake=IntakeHealthStore(redis),
         clock=clock,
         policies=policies,
         randomness=randomness,

@@ -9,6 +9,7 @@ from datetime import date
 from control_plane.commands.promotions import carry_out, refuse_promotion
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, StoreUnavailable
+from control_plane.jobs.deciding import decide_overdue
 from control_plane.jobs.evaluating import (
     evaluate_gate,
     fail_evaluation,
@@ -82,6 +83,7 @@ class Worker:
             self._sealed_upto.pop(environment, None)
         sealed = self._seal(environment)
         context.evidence.lose_overdue(environment, context.clock.now())
+        decide_overdue(context, environment)
         if sealed or is_new:
             request_due_evaluations(context, environment)
             request_due_looks(context, environment)

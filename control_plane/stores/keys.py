@@ -164,9 +164,28 @@ class EvidenceKeys:
         return f"due:{self.slot}"
 
     @property
+    def suspects(self) -> str:
+        """ZSET prompt state key suffix -> second at which a delayed invariant is decided."""
+        return f"iv:{self.slot}"
+
+    @property
     def health(self) -> str:
         """HASH of intake counters and the last record's time."""
         return f"hl:{self.slot}"
+
+    @property
+    def sources(self) -> str:
+        """HASH of intake counters by producer, version and counter, as a JSON array."""
+        return f"hs:{self.slot}"
+
+    @property
+    def treated(self) -> str:
+        """HASH of records by guard, mode above shadow and generation of their assignment ids."""
+        return f"ti:{self.slot}"
+
+    def stream(self, suffix: str) -> str:
+        """STRING: what is known of a stream of metric points."""
+        return f"cs:{self.slot}:{suffix}"
 
     @property
     def days(self) -> str:

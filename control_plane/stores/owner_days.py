@@ -66,8 +66,8 @@ def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
         bucket += step
         durations.append((bucket, prompts))
     scale = SCALE - row[_COARSER]
-    counts = row[:_SUMS]
-    return OwnerDay(owner, day, cell.cohort, cell.version, *counts, tuple(durations), scale)
+    rest = (*row[:_SUMS], tuple(durations), scale)
+    return OwnerDay(owner, day, cell.cohort, cell.version, *rest)
 
 
 def whole_prompts(rows: Iterable[OwnerDay]) -> tuple[OwnerDay, ...]:

@@ -1,0 +1,46 @@
+"""Deciding delayed invariants: two minutes after the records that show one, none explains it."""
+
+from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.context import Context
+from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION
+from control_plane.stores.suspects import Suspicion
+from reducer.catalogue import CATALOGUE
+from reducer.vocabulary import Invariant, Mode
+
+# Whether these hold depends on how a guard counts; the rest holds for every guard.
+ONLY_IF_DECLARED = frozenset({Invariant.STOP_WITHOUT_WARN, Invariant.ENFORCED_ON_UNRELIABLE_INPUT})
+
+
+def decide_overdue(context: Context, environment: str) -> tuple[Suspicion, ...]:
+    """Decide every suspicion whose time is over; return those that are violations.
+
+    Those that trusted producers showed latch the environment, before they are marked as decided:
+    a crash in between finds them again, and their identity counts them once. Others are counted.
+    """
+    found = context.suspects.overdue(environment, context.clock.now())
+    violations = tuple(each for each in found if _is_violation(each))
+    trusted = [_found(each) for each in violations if each.is_trusted]
+    if trusted:
+        latch(context, environment, trusted)
+    for each in found:
+        is_counted = each in violations and not each.is_trusted
+        counter = f"{UNTRUSTED_VIOLATION}:{each.invariant}" if is_counted else ""
+        context.suspects.decide(environment, each, counted_as=counter)
+    return violations
+
+
+def _is_violation(suspicion: Suspicion) -> bool:
+    if suspicion.invariant not in ONLY_IF_DECLARED:
+        return True
+    entry = CATALOGUE.get(suspicion.cell.guard)
+    return entry is not None and suspicion.invariant in entry.declares
+
+
+def _found(suspicion: Suspicion) -> FoundViolation:
+    return FoundViolation(
+        identity=suspicion.identity,
+        invariant=suspicion.invariant,
+        guard=suspicion.cell.guard,
+        mode=suspicion.cell.mode or Mode.OFF,
+        generation=suspicion.generation,
+    )

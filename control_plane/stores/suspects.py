@@ -1,0 +1,75 @@
+"""Prompts that violate a delayed invariant as far as they are known, until that is decided."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from redis import Redis
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.connection import unavailable
+from control_plane.stores.functions import call
+from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.replies import text, whole
+from reducer.vocabulary import Invariant
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A delayed invariant that a prompt violates under one guard, its two minutes over.
+
+    `prompt` is a digest. `is_trusted` says that every record which shows it came from a trusted
+    producer; `generation` is that of the assignment id of one of them.
+    """
+
+    prompt: str
+    cell: Cell
+    invariant: Invariant
+    is_trusted: bool
+    generation: int
+
+    @property
+    def identity(self) -> str:
+        """What makes it the same violation when it is found again."""
+        return f"{self.prompt}:{self.cell.guard}:{self.invariant}"
+
+
+class SuspectStore:
+    """The suspicions of all environments. What is overdue stays so until it was decided."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    @unavailable()
+    def overdue(
+        self, environment: str, now: datetime, *, at_most: int = 500
+    ) -> tuple[Suspicion, ...]:
+        """Return what no late record has explained in time, of so many prompts at most."""
+        keys = EvidenceKeys(environment)
+        arguments = (keys.slot, int(now.timestamp()), at_most)
+        found = call(self._redis, "gw_overdue", keys=[keys.suspects], arguments=arguments)
+        if not isinstance(found, list):
+            raise TypeError(f"the store answered {type(found).__name__} where a list was due")
+        return tuple(_suspicion(each) for each in found)
+
+    @unavailable()
+    def decide(self, environment: str, suspicion: Suspicion, *, counted_as: str = "") -> bool:
+        """Remember that it was decided, and count it in intake's health; False when it was before.
+
+        Call it after what the decision writes: a crash in between finds it overdue again.
+        """
+        keys = EvidenceKeys(environment)
+        guard, invariant = suspicion.cell.guard, suspicion.invariant
+        arguments = (keys.slot, suspicion.prompt, guard, invariant, counted_as)
+        answer = call(self._redis, "gw_decide", keys=[keys.suspects], arguments=arguments)
+        return bool(whole(answer))
+
+
+def _suspicion(told: list[object]) -> Suspicion:
+    prompt, _, invariant, trusted, generation, cell = told
+    return Suspicion(
+        prompt=text(prompt),
+        cell=Cell.named(text(cell)),
+        invariant=Invariant(text(invariant)),
+        is_trusted=bool(whole(trusted)),
+        generation=whole(generation),
+    )
