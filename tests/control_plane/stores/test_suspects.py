@@ -1,0 +1,179 @@
+"""Which prompts violate a delayed invariant, by the set of their records alone."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_events import (
+    EvidenceBatch,
+    PromptEvent,
+    PromptKey,
+    Seen,
+    Started,
+    Transitioned,
+)
+from control_plane.stores.suspects import SuspectStore
+from reducer.vocabulary import Cohort, Invariant, Mode
+
+HERE = "internal"
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+SECOND = int(NOW.timestamp())
+OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
+GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
+OVER = NOW + timedelta(minutes=2)
+
+
+@pytest.fixture
+def evidence(any_store):
+    return EvidenceStore(any_store)
+
+
+@pytest.fixture
+def suspects(any_store):
+    return SuspectStore(any_store)
+
+
+def decisions(*told: str) -> list[PromptEvent]:
+    """Return transitions numbered from 1.
+
+    `-` is one that never arrives, `warned 2` names its candidate, `warned -` names none.
+    """
+    events = []
+    for sequence, words in enumerate(told, start=1):
+        word, _, candidate = words.partition(" ")
+        if word == "-":
+            continue
+        news = Transitioned(
+            sequence=sequence,
+            is_would_stop=word == "would_stop",
+            is_stop=word == "stopped",
+            is_unreliable_input=word == "unreliable",
+            is_warning=word == "warned",
+            ordinal=None if candidate == "-" else int(candidate or 1),
+        )
+        seen = Seen(sequence, SECOND + sequence)
+        day = NOW.date()
+        events.append(PromptEvent(seen, OWNER, day, (GUARD,), True, news, generation=sequence))
+    return events
+
+
+def write(evidence: EvidenceStore, events: Sequence[PromptEvent], *, is_trusted: bool = True):
+    batch = EvidenceBatch(tuple(events), now_second=SECOND, is_trusted=is_trusted)
+    return evidence.write(HERE, batch)
+
+
+def overdue(suspects: SuspectStore, at: datetime = OVER) -> list[str]:
+    return sorted(each.invariant for each in suspects.overdue(HERE, at))
+
+
+@pytest.mark.parametrize(
+    ("told", "violated"),
+    [
+        pytest.param(["stopped"], ["stop_without_warn"], id="a stop alone"),
+        pytest.param(["warned", "stopped"], [], id="a warning before the stop"),
+        pytest.param(["tracked", "stopped"], ["stop_without_warn"], id="no warning before it"),
+        pytest.param(["stopped", "warned"], ["stop_without_warn"], id="a warning after the stop"),
+        pytest.param(
+            ["warned 1", "stopped 2"], ["stop_without_warn"], id="a warning of another candidate"
+        ),
+        pytest.param(["-", "stopped"], [], id="a gap before the stop"),
+        pytest.param(["stopped", "-", "reset"], ["stop_without_warn"], id="a gap after the stop"),
+        pytest.param(
+            ["warned", "unreliable", "stopped"],
+            ["enforced_on_unreliable_input"],
+            id="a stop after unreliable input",
+        ),
+        pytest.param(["warned", "stopped", "unreliable"], [], id="unreliable input after it"),
+        pytest.param(
+            ["warned", "unreliable", "-", "stopped"],
+            ["enforced_on_unreliable_input"],
+            id="both are known, whatever is between them",
+        ),
+        pytest.param(
+            ["unreliable", "stopped"],
+            ["enforced_on_unreliable_input", "stop_without_warn"],
+            id="both at once",
+        ),
+        pytest.param(["warned -", "stopped 2"], [], id="a warning that names no candidate"),
+        pytest.param(["warned 1", "stopped -"], [], id="a stop that names no candidate"),
+        pytest.param(["would_stop", "unreliable", "would_stop"], [], id="nothing was stopped"),
+    ],
+)
+@pytest.mark.parametrize("order", [pytest.param(1, id="in order"), pytest.param(-1, id="reverse")])
+def test_a_stop_is_judged_by_the_whole_sequence_however_it_arrives(
+    evidence, suspects, told, violated, order
+):
+    for event in decisions(*told)[::order]:
+        write(evidence, [event])
+    assert overdue(suspects, OVER - timedelta(seconds=1)) == []
+    assert overdue(suspects) == violated
+
+
+def test_a_repeated_number_leaves_open_what_came_before_the_stop(evidence, suspects):
+    first, second = decisions("tracked", "stopped")
+    again = PromptEvent(Seen(9, SECOND), OWNER, NOW.date(), (GUARD,), True, first.news)
+    write(evidence, [first, again, second])
+    assert overdue(suspects) == []
+
+
+def test_a_suspicion_names_the_cell_the_generation_and_the_prompt_that_show_it(evidence, suspects):
+    write(evidence, decisions("tracked", "stopped"))
+    (found,) = suspects.overdue(HERE, OVER)
+    assert (found.cell, found.generation, found.is_trusted) == (GUARD, 2, True)
+    assert found.identity == "prompt-1:repeated_tool_failure:stop_without_warn"
+
+
+@pytest.mark.parametrize(
+    ("of_unreliable", "of_stop", "trusted"),
+    [
+        pytest.param(True, True, True, id="both by a trusted producer"),
+        pytest.param(False, True, False, id="the input by a stranger"),
+        pytest.param(True, False, False, id="the stop by a stranger"),
+    ],
+)
+def test_a_violation_is_trusted_when_all_that_shows_it_is(
+    evidence, suspects, of_unreliable, of_stop, trusted
+):
+    warned, unreliable, stopped = decisions("warned", "unreliable", "stopped")
+    write(evidence, [warned])
+    write(evidence, [unreliable], is_trusted=of_unreliable)
+    write(evidence, [stopped], is_trusted=of_stop)
+    (found,) = suspects.overdue(HERE, OVER)
+    assert found.invariant is Invariant.ENFORCED_ON_UNRELIABLE_INPUT
+    assert found.is_trusted is trusted
+
+
+def test_a_decided_suspicion_is_over_and_counted_once(evidence, suspects):
+    write(evidence, decisions("unreliable", "stopped"))
+    first, second = suspects.overdue(HERE, OVER)
+    assert suspects.decide(HERE, first, counted_as="untrusted_violation:x")
+    assert not suspects.decide(HERE, first, counted_as="untrusted_violation:x")
+    assert suspects.overdue(HERE, OVER) == (second,)
+    assert suspects.decide(HERE, second)
+    assert suspects.overdue(HERE, OVER) == ()
+    assert evidence.health(HERE)["untrusted_violation:x"] == 1
+
+
+def test_a_suspected_prompt_is_kept_until_it_is_decided(any_store, evidence, suspects):
+    write(evidence, [PromptEvent(Seen(7, SECOND), OWNER, NOW.date(), (GUARD,), True, Started(12))])
+    (key,) = any_store.keys("ps:*")
+    usual = any_store.ttl(key)
+    write(evidence, decisions("stopped"))
+    assert any_store.ttl(key) > 10 * usual
+    for found in suspects.overdue(HERE, OVER):
+        suspects.decide(HERE, found)
+    assert any_store.ttl(key) <= usual
+
+
+def test_a_prompt_that_stops_a_hundred_times_is_remembered_in_bounded_space(
+    any_store, evidence, suspects
+):
+    write(evidence, decisions(*["stopped"] * 64))
+    (key,) = any_store.keys("ps:*")
+    size = any_store.strlen(key)
+    write(evidence, decisions(*["stopped"] * 100))
+    assert any_store.strlen(key) < size + 20
+    assert overdue(suspects) == ["stop_without_warn"]
