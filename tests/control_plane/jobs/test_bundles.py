@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_plane.jobs.bundles import Bundle, unpacked
@@ -202,6 +202,7 @@ rows = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(rows)
 def test_a_table_holds_each_owner_day_as_it_is(rows):
     table = OwnerDayTable.of(rows)

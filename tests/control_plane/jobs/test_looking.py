@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
@@ -23,6 +23,7 @@ OWNERS = 640
 TREATED = treated_count(500, OWNERS)
 
 
+@settings(deadline=None)
 @given(st.integers(7, 90), st.integers(1, 2000))
 def test_all_looks_of_a_wave_together_spend_no_more_than_alpha(declared, days):
     looks = {due_look(complete, declared) for complete in range(1, days + 1)}
