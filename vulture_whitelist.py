@@ -49,3 +49,4 @@ _.find_candidate
 _.xid_of
 _.__getattr__  # Python, of `import analysis` in a notebook
 _.variance_of_rate  # notebooks, which plan before there is any data
+_.with_ratio_margin  # benchmarks/proof and tests, which inject an amount the plain way

@@ -2,29 +2,21 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 FIRST_STRIDE = 8
 # Gaps are cut off here, so that an infinite statistic does not stop the interpolation.
 LARGEST_GAP = 50.0
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where a search ended: the least passing step, or None where not even the last one passes."""
-
-    step: int | None
-    tried: int
-
-
 def least_passing(
     gap: Callable[[int], float], *, start: float, guess: int, limits: tuple[int, int]
-) -> Found:
-    """Find the step at which `gap` falls below zero, from `start`, its value at step 0.
+) -> int | None:
+    """Return the step at which `gap` falls below zero, from `start`, its value at step 0.
 
-    A step passes when its gap is below zero. The search brackets the turn from `guess` outwards
-    and closes in by the Illinois variant of false position (Dowell and Jarratt 1971), halving now
-    and then in case the gap jumps. Where steps fail above a passing one, it finds one of the turns.
+    A step passes when its gap is below zero; None when not even the last one does. The search
+    brackets the turn from `guess` outwards and closes in by the Illinois variant of false position
+    (Dowell and Jarratt 1971), halving now and then in case the gap jumps. Where steps fail above a
+    passing one, it finds one of the turns.
     """
     known = {0: _bounded(start)}
 
@@ -34,8 +26,8 @@ def least_passing(
         return known[step]
 
     bracket = _bracket(at, guess, limits)
-    if isinstance(bracket, Found):
-        return Found(bracket.step, len(known))
+    if bracket is None:
+        return limits[0] if at(0) < 0.0 else None
     low, high = bracket
     low_gap, high_gap = at(low), at(high)
     last, turn = 0.0, 0
@@ -53,13 +45,13 @@ def least_passing(
             low, low_gap = middle, found
             high_gap = high_gap / 2.0 if last > 0.0 else high_gap
         last = math.copysign(1.0, found)
-    return Found(high, len(known))
+    return high
 
 
 def _bracket(
     at: Callable[[int], float], guess: int, limits: tuple[int, int]
-) -> tuple[int, int] | Found:
-    """Return neighbours of a turn, the lower one failing, or the end that has the same answer."""
+) -> tuple[int, int] | None:
+    """Return steps on both sides of a turn, the lower one failing; None where there is no turn."""
     lowest, highest = limits
     passes = at(0) < 0.0
     towards = -1 if passes else 1
@@ -67,7 +59,7 @@ def _bracket(
     ahead = guess if guess * towards > 0 else towards * stride
     while True:
         if step == (lowest if passes else highest):
-            return Found(lowest if passes else None, 0)
+            return None
         before, step = step, min(max(ahead, lowest), highest)
         if (at(step) < 0.0) is not passes:
             return (step, before) if passes else (before, step)

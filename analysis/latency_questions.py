@@ -175,7 +175,7 @@ def _least_below(
         return None
     lowest, highest = test.limits
     limits = (round(lowest), round(highest))
-    return least_passing(gap, start=start, guess=guess, limits=limits).step
+    return least_passing(gap, start=start, guess=guess, limits=limits)
 
 
 def _few_slow(pair: tuple[CohortRatio, CohortRatio], asker: Asker) -> Iterator[str]:

@@ -42,7 +42,7 @@ class PairedLatency:
             return math.inf if contrast is None else contrast.upper(confidence)
 
         lowest, highest = (round(limit) for limit in self.test.limits)
-        found = least_passing(gap, start=gap(0), guess=0, limits=(lowest, highest)).step
+        found = least_passing(gap, start=gap(0), guess=0, limits=(lowest, highest))
         if found is None:
             return None
         ratio = self.test.cut(found).ratio

@@ -197,7 +197,7 @@ class Rerandomisation:
         # the bound lies at the margin.
         if passes is not (start < 0.0):
             return 0 if passes else 1
-        return least_passing(gap, start=start, guess=guess, limits=limits).step
+        return least_passing(gap, start=start, guess=guess, limits=limits)
 
 
 def stands_for_treated(is_treated: Flags) -> bool:

@@ -7,6 +7,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
+from analysis import injection
 from analysis.comparison import Judge
 from analysis.cuped import Adjustment, Covariates, covariates_of
 from analysis.experiments import ScaledAmount
@@ -79,8 +80,8 @@ def test_sums_kept_apart_by_cohort_give_what_injected_amounts_would(has_cuped):
     trial = Rerandomisation.of(own, Metric.TOKENS, KEY, adjustment=adjustment)
     sets = trial.sets(50)
     for margin in (-0.3, 0.0, 0.0953, 1.0):
-        times = np.where(own.is_treated, 1.0, np.exp(margin))
-        injected = ScaledAmount(own._replace(harm=own.harm * times), adjustment)
+        harm = injection.with_ratio_margin(own, margin)
+        injected = ScaledAmount(own._replace(harm=harm), adjustment)
 
         found = trial.statistics(margin, sets)
 

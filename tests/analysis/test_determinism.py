@@ -14,7 +14,7 @@ from analysis.histograms import OwnerHistograms
 from analysis.report import Interval, MetricReason, MetricResult
 from analysis.rerandomisation import DrawKey, Draws
 from analysis.shuffles import draw_sets, sums_over
-from reducer.vocabulary import Cohort, Metric, Verdict
+from reducer.vocabulary import Metric, Verdict
 from tests.analysis.durations import SEVEN_DAYS, foretelling_baseline, lognormal_durations
 from tests.analysis.samples import NO_MINIMUM, PAIR, POLICY, simulated_totals
 
@@ -116,11 +116,6 @@ def test_metrics_over_the_same_owners_share_one_set_of_draws():
     assert draws.of(np.arange(40) < 5, 99) is not first
 
 
-def alone(cohort: Cohort) -> pd.DataFrame:
-    totals = simulated_totals(treated=1, control=1)
-    return totals[totals["cohort"] == cohort.value]
-
-
 @pytest.mark.parametrize("metric", [Metric.COMPLETION, Metric.DISRUPTION], ids=str)
 def test_owners_without_any_spread_have_an_estimate_and_no_interval_of_no_width(metric):
     totals = simulated_totals(treated=30, control=300).assign(disrupted=0, cancelled=0)
@@ -137,9 +132,7 @@ def test_owners_without_any_spread_have_an_estimate_and_no_interval_of_no_width(
 
 @pytest.mark.parametrize("metric", MARGINS, ids=str)
 def test_one_owner_in_a_cohort_is_unproven_without_a_bound(metric):
-    totals = pd.concat(
-        [alone(Cohort.ENFORCED), simulated_totals(treated=2, control=50).tail(50)]
-    ).assign(owner=[f"o{place}" for place in range(51)])
+    totals = simulated_totals(treated=1, control=50)
     judge = Judge(PAIR, KEY, NO_MINIMUM, is_look=True)
 
     result = judge.compare(

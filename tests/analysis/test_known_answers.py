@@ -100,7 +100,7 @@ def test_tea_tastings_plain_rows_follow_from_cr1_with_welchs_degrees_of_freedom(
     expected = peers_of(dataset, metric)["tea_tasting"]["plain"]
     pair = pair_of(compared(reference_totals(dataset), metric))
     values = [1.0 - one.ratio if metric.is_higher_better else one.ratio for one in pair]
-    variances = [one.variance("CR1") for one in pair]
+    variances = [one.variance("CR1") or 0.0 for one in pair]
 
     def interval(estimate: float, parts: list[float]) -> tuple[float, float, float]:
         variance = sum(parts)

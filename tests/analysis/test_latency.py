@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from analysis.baseline import Baseline
-from analysis.cohorts import difference
+from analysis.cohorts import Contrast, difference
 from analysis.comparison import Judge
 from analysis.frames import checked_totals
 from analysis.histograms import ExplicitHistograms, OwnerHistograms
-from analysis.latency import LatencyTest, latency_test
+from analysis.latency import Cut, LatencyTest, latency_test
 from analysis.questions import ratios
 from analysis.report import MetricReason, MetricResult
 from analysis.rerandomisation import DrawKey, Draws, Rerandomisation
@@ -52,6 +52,15 @@ def peers(dataset):
     return reference_values(dataset)["latency_p95"]
 
 
+def contrast_at(latency: LatencyTest, cut: Cut) -> Contrast:
+    treated, control = ratios(latency.at(cut))
+    assert treated is not None
+    assert control is not None
+    contrast = difference(treated, control)
+    assert contrast is not None
+    return contrast
+
+
 def test_percentiles_of_both_cohorts_equal_the_peers(latency, peers):
     treated, reference = latency.percentile_edges()
 
@@ -63,7 +72,7 @@ def test_the_pooled_cut_and_its_contrast_equal_the_peers(latency, peers):
     steps = latency.steps_within(MARGIN)
     assert steps == peers["shift_buckets_for_margin_1.10"]
     cut = latency.cut(steps)
-    contrast = difference(*ratios(latency.at(cut)))
+    contrast = contrast_at(latency, cut)
     peer = peers["pooled_cut"]
 
     assert cut.treated == peer["bucket"]
@@ -79,14 +88,15 @@ def test_shares_above_a_shifted_cut_of_the_reference_equal_the_peers(latency, pe
     bucket = round(reference)
     cut = latency.cut(steps)._replace(treated=bucket + steps, reference=bucket)
     treated, control = ratios(latency.at(cut))
+    assert treated is not None
+    assert control is not None
     expected = peers["control_cut"]
 
     assert control.ratio == pytest.approx(expected["slow_fraction"]["warn"], rel=1e-10)
     assert treated.ratio == pytest.approx(
         expected["slow_fraction"]["enforce_beyond_cut_plus_shift"], rel=1e-10
     )
-    contrast = difference(treated, control)
-    assert contrast is not None
+    contrast = contrast_at(latency, cut)
     assert contrast.estimate == pytest.approx(expected["contrast"], rel=1e-10)
     assert contrast.standard_error == pytest.approx(
         expected["se_cr2[statsmodels WLS HC2]"], rel=1e-10
