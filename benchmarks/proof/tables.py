@@ -36,10 +36,13 @@ AT_MARGIN = """The true harm is exactly the margin, so at most 5 % of waves may 
 the decision test alone; `both` also asks for the CR2 bound inside the margin, as the gate does;
 `CR2 t` is the textbook interval alone. Percent of waves."""
 CONCENTRATED = """One owner in fifty carries all the harm; over all owners it is exactly the
-margin. That is not the hypothesis which the test is exact for. Where the draw chose no such
-owner, the treated are as good as untreated, and every test that has power passes them: `unseen`
-is that share, the chance to choose none times the power of the test without harm. No method can
-do better than that and keep its power. Percent of waves that pass."""
+margin. That is not the hypothesis which the test is exact for, and its level does not hold here.
+Where the draw chose no such owner, the treated are as good as untreated, and every test that has
+power passes them: `unseen` is that share, the chance to choose none times the power of the test
+without harm. Where it chose some, they often weigh less than their share, the more so the more
+uneven the sizes are, and then estimate and standard error fall short together. What owners do by
+nature hides it for completion and disruption; turns differ little between owners, so that little
+noise is left to hide it. Percent of waves that pass."""
 POWER = """The guard does nothing. What the test passes is its power; CR2 t passes more because it
 also passes what it should not. `unstudentised` compares plain differences over the same random
 sets. Percent of waves."""
