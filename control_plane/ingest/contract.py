@@ -75,6 +75,9 @@ FLAG_KEY = "feature_flag.key"
 FLAG_VARIANT = "feature_flag.result.variant"
 FLAG_PREFIX = "agent.guard."
 
+# Records of these say little that others did not say before: a host's whole vocabulary is small.
+REPEATED_EVENTS = frozenset({"agent.guard.transition", "agent.guard.prompt.start"})
+
 DECISIONS = {word.value: word for word in Decision}
 DISRUPTION_KINDS = {word.value: word for word in DisruptionKind}
 EXECUTION_STATUSES = {word.value: word for word in ExecutionStatus}

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from control_plane.clock import NANOSECONDS
 from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest.event_time import DAY_NS, utc_day
-from control_plane.ingest.identity import digest63, event_identity
+from control_plane.ingest.event_time import DAY_NS, utc_day, utc_hour
+from control_plane.ingest.identity import digest63, event_identity, owner_fields
 from control_plane.ingest.point_evidence import places_of, point_event, volume_of
 from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
@@ -19,14 +19,13 @@ from control_plane.ingest.records import (
     FlagEvaluation,
     LogRecord,
     LoopDetected,
-    MetricRecord,
-    PromptDisruption,
-    PromptEnd,
     PromptEvent,
-    PromptStart,
+    Record,
+    Repetition,
     Transition,
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
+from control_plane.ingest.tellings import BOUNDS, NAMES, part_of, prefixed, started, telling_of
 from control_plane.ingest.violations import broken_by, shown_by, vouched
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
@@ -48,22 +47,16 @@ CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent | PointEvent |
 
 E = TypeVar("E", bound=CountedEvent)
 
-_NAMES: dict[type[LogRecord], str] = {
-    PromptStart: "agent.guard.prompt.start",
-    PromptEnd: "agent.guard.prompt.end",
-    PromptDisruption: "agent.guard.prompt.disruption",
-    Transition: "agent.guard.transition",
-    LoopDetected: "agent.guard.loop_detected",
-    FlagEvaluation: "feature_flag.evaluation",
-}
-_BOUNDS = (PromptStart, PromptEnd)
-
 
 class Backing(NamedTuple):
-    """A verified assignment id: what it says, and the cell of what it vouches for."""
+    """A verified assignment id: what it says, and the cell of what it vouches for.
+
+    `owner` is what the identities of the owner's events begin with.
+    """
 
     assigned: Assignment
     cell: Cell
+    owner: bytes
 
 
 class Booked(NamedTuple):
@@ -97,7 +90,7 @@ class Bookkeeper:
         self._prompt = lru_cache(REMEMBERED)(_prompt)
         self._sighting = lru_cache(REMEMBERED)(self._sighted)
 
-    def book(self, record: LogRecord | MetricRecord) -> Booked:
+    def book(self, record: Record) -> Booked:
         """Return what the record adds.
 
         Raises:
@@ -106,6 +99,8 @@ class Bookkeeper:
         match record:
             case CounterPoint() | DurationPoint():
                 return self._book_point(record)
+            case Repetition():
+                return self._book_again(record)
             case FlagEvaluation():
                 return Booked((self._volume(record, guard=record.guard),))
             case LoopDetected():
@@ -133,13 +128,43 @@ class Bookkeeper:
             assigned.pseudonym,
             record.origin.service_version,
             record.time_ns // DAY_NS,
-            is_of_prompt=isinstance(record, _BOUNDS),
+            is_of_prompt=isinstance(record, BOUNDS),
         )
         broken = broken_by(record, assigned)
         if not broken:
             return Booked(booked, sighting)
         found = vouched(broken, assigned, identity=booked[0].seen.digest)
         return Booked(booked, sighting, found)
+
+    def _book_again(self, again: Repetition) -> Booked:
+        """Return what the record adds, with all that its wording alone decides worked out once."""
+        telling = telling_of(again.wording)
+        version = again.origin.service_version
+        backing = self._backings(again.assignment_ids, version, telling.about)
+        if not backing or telling.breaks(backing[0].assigned):
+            return self._book_event(again.spelt_out())
+        second = again.time_ns // NANOSECONDS
+        prompt_id = prefixed(again.prompt_id)
+        booked = [
+            events.PromptEvent(
+                events.Seen(telling.identity(owner, prompt_id), second),
+                self._prompt(assigned.pseudonym, again.prompt_id),
+                utc_day(again.time_ns),
+                (cell,),
+                telling.is_conforming,
+                telling.news or started(utc_hour(again.time_ns)),
+                (),
+                assigned.generation,
+            )
+            for assigned, cell, owner in backing
+        ]
+        sighting = self._sighting(
+            backing[0].assigned.pseudonym,
+            version,
+            again.time_ns // DAY_NS,
+            is_of_prompt=telling.is_bound,
+        )
+        return Booked(tuple(booked), sighting)
 
     def _book_loop(self, record: LoopDetected) -> Booked:
         """A loop is volume; its id is only looked at for what a violation needs."""
@@ -154,7 +179,7 @@ class Bookkeeper:
         return Booked((self._volume(record, guard=guard),), None, found)
 
     def _prompt_event(self, record: PromptRecord, backing: Backing) -> events.PromptEvent:
-        assigned, cell = backing
+        assigned, cell, _ = backing
         began = began_ns(record)
         return events.PromptEvent(
             seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
@@ -170,7 +195,11 @@ class Bookkeeper:
         found = verify(self._tag_key, self._environment, text)
         if isinstance(found, Forged):
             return found
-        return Backing(found, Cell(found.guard, version, found.wave, found.cohort, found.mode))
+        return Backing(
+            found,
+            Cell(found.guard, version, found.wave, found.cohort, found.mode),
+            owner_fields(self._environment, found.guard, found.pseudonym),
+        )
 
     def _vouch(self, record: VouchedRecord) -> tuple[Backing, ...]:
         """Return what is behind a record, one for each guard it is about; () when nothing is."""
@@ -202,22 +231,13 @@ class Bookkeeper:
         return tuple(found.values())
 
     def _identity(self, record: VouchedRecord, assigned: Assignment) -> int:
-        match record:
-            case Transition():
-                part = str(record.sequence)
-            case PromptDisruption():
-                part = str(record.kind)
-            case LoopDetected():
-                part = f"{record.loop_type} {record.time_ns}"
-            case _:
-                part = ""
         return event_identity(
             self._environment,
             assigned.guard,
             assigned.pseudonym,
             event_name=_name(record),
             prompt_id=record.prompt_id,
-            part=part,
+            part=part_of(record),
         )
 
     def _sighted(
@@ -296,7 +316,7 @@ class Bookkeeper:
             )
         except Refusal:
             return None
-        for assigned, cell in backings:
+        for assigned, cell, _ in backings:
             if assigned.guard == point.guard:
                 return PointOwner(
                     assigned.pseudonym,
@@ -320,7 +340,7 @@ class Bookkeeper:
 
 
 def _name(record: LogRecord) -> str:
-    return _NAMES[type(record)]
+    return NAMES[type(record)]
 
 
 def _known(guard: str | None) -> str:

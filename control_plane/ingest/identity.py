@@ -37,8 +37,18 @@ def event_identity(
     `part` is the sequence of a transition and the kind of a disruption; starts and ends have
     none. The guard is part of it: one prompt under two guards counts once for each.
     """
-    owner = _joined("event", environment, guard, pseudonym)
-    return _digest63(owner + length_prefixed(event_name, prompt_id, part))
+    owner = owner_fields(environment, guard, pseudonym)
+    return joined_identity(owner, length_prefixed(event_name, prompt_id, part))
+
+
+def owner_fields(environment: str, guard: str, pseudonym: str) -> bytes:
+    """Return the beginning of the identities of an owner's events under a guard."""
+    return _joined("event", environment, guard, pseudonym)
+
+
+def joined_identity(*parts: bytes) -> int:
+    """Return the identity of an event whose length-prefixed fields are joined from parts."""
+    return _digest63(b"".join(parts))
 
 
 def point_identity(stream: int, *, interval: tuple[int, int], value: float) -> int:

@@ -13,9 +13,10 @@ from control_plane.ingest.evidence import Booked, Bookkeeper
 from control_plane.ingest.identity import digest63
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
-from control_plane.ingest.records import Exposed, LogRecord, MetricRecord
+from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.refused import exposed_by_record
 from control_plane.ingest.rejections import Refusal, Rejected
+from control_plane.ingest.wordings import Wordings
 from control_plane.stores.evidence_events import EvidenceBatch, QuarantinedEvent, Seen
 
 
@@ -33,6 +34,7 @@ class Intake:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._bookkeepers: dict[tuple[str, str], Bookkeeper] = {}
+        self._wordings = Wordings()
 
     def receive_logs(
         self, batches: Iterable[ResourceLogs], *, sender: Identity, body_digest: str
@@ -58,7 +60,7 @@ class Intake:
 
     def _receiving(self, sender: Identity) -> Receiving:
         clock = self._context.clock
-        return Receiving(_environment_of(sender), clock.now_ns(), clock.moment_ns)
+        return Receiving(_environment_of(sender), clock.now_ns(), clock.moment_ns, self._wordings)
 
     def _take(self, decoded: Decoded, sender: Identity, body_digest: str) -> Receipt:
         environment = _environment_of(sender)
@@ -127,9 +129,7 @@ class _Refused:
     exposed: Exposed | None
 
 
-def _book(
-    bookkeeper: Bookkeeper, records: Iterable[LogRecord | MetricRecord]
-) -> tuple[list[Booked], list[_Refused]]:
+def _book(bookkeeper: Bookkeeper, records: Iterable[Record]) -> tuple[list[Booked], list[_Refused]]:
     booked: list[Booked] = []
     refused: list[_Refused] = []
     for record in records:

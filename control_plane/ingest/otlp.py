@@ -32,6 +32,18 @@ Value: TypeAlias = str | bool | int | float | bytes | tuple["Value", ...] | KeyV
 
 Attributes: TypeAlias = Mapping[str, Value]
 
+
+class Likened(dict[str, Value]):
+    """Attributes of a record that can be told from others without being compared.
+
+    Those with equal `alike` are equal but for the prompt and its assignment ids.
+    """
+
+    __slots__ = ("alike",)
+
+    alike: tuple[int, ...]
+
+
 EMPTY_BODIES: tuple[Value, ...] = (None, "", b"", (), KeyValues(()))
 
 

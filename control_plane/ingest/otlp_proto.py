@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from control_plane.ingest.contract import REPEATED_EVENTS
 from control_plane.ingest.lazy_messages import RECORD, RECORDS, SPAN, Record
 from control_plane.ingest.otlp import (
     LogItem,
@@ -19,7 +20,7 @@ from control_plane.ingest.otlp import (
 from control_plane.ingest.proto_envelope import Scope, parse, read_envelope
 from control_plane.ingest.proto_points import read_metric
 from control_plane.ingest.proto_size import LARGE
-from control_plane.ingest.proto_values import is_content, read_attributes
+from control_plane.ingest.proto_values import is_content, read_attributes, read_likened
 from control_plane.ingest.quota import Quota
 from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.ingest.wire import Limits
@@ -87,12 +88,14 @@ def _records(scope: Scope) -> Iterable[Record]:
 
 
 def _log_item(record: Record) -> LogItem | Rejected:
+    name = record.event_name
+    read = read_likened if name in REPEATED_EVENTS else read_attributes
     try:
         return LogItem(
             record.time_ns,
             record.observed_time_ns,
-            record.event_name,
-            read_attributes(record.attributes),
+            name,
+            read(record.attributes),
             is_content(record.body),
             record.trace_id,
         )

@@ -1,11 +1,14 @@
 """AnyValue and attribute lists of OTLP/protobuf; a fault gives up one item, not the body."""
 
 from collections.abc import Iterable, Sequence
+from itertools import count
+from struct import Struct
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1 import common_pb2 as common
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from control_plane.ingest.contract import ASSIGNMENT_ID, PROMPT_ID
 from control_plane.ingest.lazy_messages import ANY_VALUE, PAIR
 from control_plane.ingest.otlp import (
     ELEMENT_LIMIT,
@@ -14,6 +17,7 @@ from control_plane.ingest.otlp import (
     STRING_LIMIT,
     Attributes,
     KeyValues,
+    Likened,
     Value,
 )
 from control_plane.ingest.proto_size import check_size
@@ -32,6 +36,8 @@ NESTED_BYTES = 64 * 1024
 # A host's attributes are few, and sent over and over: they are decoded once.
 _REMEMBERED = 16_384
 _REMEMBERED_BYTES = 256
+_DOUBLE = Struct("<d").unpack_from
+_OF_ONE_PROMPT = frozenset({PROMPT_ID, ASSIGNMENT_ID})
 
 
 class Pairs(dict[bytes, Pair]):
@@ -49,7 +55,28 @@ class Pairs(dict[bytes, Pair]):
         return pair
 
 
+class Numbers(dict[bytes, int]):
+    """A number for each different attribute, by its slice: one for all prompts and assignments.
+
+    A number is never given again, so what was numbered before stays apart from all that follows.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = count(1)
+
+    def __missing__(self, slice_: bytes) -> int:
+        key, _ = PAIRS[slice_]
+        number = 0 if key in _OF_ONE_PROMPT else next(self._next)
+        if len(slice_) <= _REMEMBERED_BYTES:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[slice_] = number
+        return number
+
+
 PAIRS = Pairs()
+NUMBERS = Numbers()
 
 
 def read_resource(slices: Sequence[bytes]) -> Attributes:
@@ -69,15 +96,29 @@ def read_resource(slices: Sequence[bytes]) -> Attributes:
 
 def read_attributes(slices: Sequence[bytes]) -> Attributes:
     """Read the attributes of a record or point: within the limit, each key once."""
-    count = len(slices)
-    check_attribute_count(count)
+    size = len(slices)
+    check_attribute_count(size)
     attributes = dict(map(PAIRS.__getitem__, slices))
-    check_no_repeat(len(attributes), count)
+    check_no_repeat(len(attributes), size)
+    return attributes
+
+
+def read_likened(slices: Sequence[bytes]) -> Attributes:
+    """Read the attributes of a record, and what others they are like."""
+    size = len(slices)
+    check_attribute_count(size)
+    held = tuple(slices)
+    attributes = Likened(map(PAIRS.__getitem__, held))
+    check_no_repeat(len(attributes), size)
+    attributes.alike = tuple(map(NUMBERS.__getitem__, held))
     return attributes
 
 
 def read_pair(slice_: bytes) -> Pair:
     """Read one KeyValue."""
+    usual = _read_usual(slice_)
+    if usual is not None:
+        return usual
     try:
         if len(slice_) > NESTED_BYTES:
             check_size(slice_)
@@ -86,6 +127,37 @@ def read_pair(slice_: bytes) -> Pair:
     except DecodeError as broken:
         raise BadBody("an attribute is no protobuf message; check the exporter") from broken
     return pair.key, read_value(pair.value)
+
+
+def _read_usual(slice_: bytes) -> Pair | None:
+    """Read a short key and a short text, a number or a double without a message; None for others.
+
+    As every exporter writes them: a tag and a length of one byte each, the key (field 1), then the
+    value (field 2) with one thing in it, and nothing after it.
+    """
+    size = len(slice_)
+    if not 6 < size < 0x80 or slice_[0] != 0x0A:
+        return None
+    at = 2 + slice_[1]
+    if at + 4 > size or slice_[at] != 0x12 or slice_[at + 1] != size - at - 2:
+        return None
+    value: Value
+    match slice_[at + 2]:
+        case 0x0A if slice_[at + 3] == size - at - 4:  # string_value
+            value = slice_[at + 4 :]
+        case 0x18 if at + 4 == size and slice_[at + 3] < 0x80:  # int_value
+            value = slice_[at + 3]
+        case 0x18 if at + 5 == size and slice_[at + 3] >= 0x80 > slice_[at + 4]:
+            value = slice_[at + 3] & 0x7F | slice_[at + 4] << 7
+        case 0x21 if at + 11 == size:  # double_value
+            (value,) = _DOUBLE(slice_, at + 3)
+        case _:
+            return None
+    try:
+        key = slice_[2:at].decode()
+        return key, value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError as broken:
+        raise BadBody("an attribute is no UTF-8; check the exporter") from broken
 
 
 def _refuse_nested(values: Iterable[bytes]) -> None:

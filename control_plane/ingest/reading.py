@@ -19,8 +19,9 @@ from control_plane.ingest.otlp import (
     ResourceSpans,
     Span,
 )
-from control_plane.ingest.records import Exposed, LogRecord, MetricRecord
+from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.rejections import IgnoreReason, Refusal, Rejected
+from control_plane.ingest.wordings import Wordings
 
 Item = TypeVar("Item")
 Read: TypeAlias = Callable[[Item, Arrival], Fate]
@@ -36,7 +37,7 @@ class Decoded:
     attributes of accepted records that their dialect does not know.
     """
 
-    records: tuple[LogRecord | MetricRecord, ...]
+    records: tuple[Record, ...]
     rejected: tuple[Rejected, ...]
     exposed: tuple[Exposed, ...]
     ignored_by_reason: Mapping[IgnoreReason, int]
@@ -47,19 +48,21 @@ class Receiving(NamedTuple):
     """What reading knows of the request; `environment` is the credential's.
 
     `now_ns` is the environment's time. `clock` maps a sender's nanoseconds to it, before the
-    accept window is applied.
+    accept window is applied. With `wordings`, records that say what earlier ones said come as
+    repetitions.
     """
 
     environment: str
     now_ns: int
     clock: Clock = sender_clock
+    wordings: Wordings | None = None
 
 
 class _Tally:
     """Collects the fate of each item of one body."""
 
     def __init__(self) -> None:
-        self.records: list[LogRecord | MetricRecord] = []
+        self.records: list[Record] = []
         self.rejected: list[Rejected] = []
         self.exposed: list[Exposed] = []
         self.ignored: Counter[IgnoreReason] = Counter()
@@ -176,7 +179,7 @@ def _arrivals(
         if isinstance(origin, Rejected):
             arrivals.append(origin)
         else:
-            arrivals.append(Arrival(origin, scope_version, receiving.now_ns, receiving.clock))
+            arrivals.append(Arrival(origin, scope_version, *receiving[1:]))
     return arrivals
 
 

@@ -6,7 +6,7 @@ from control_plane.ingest.exposure import Sifted, sift
 from control_plane.ingest.identity import canonical, digest63
 from control_plane.ingest.otlp import Attributes, LogItem, OtherPoint, Point
 from control_plane.ingest.points import ALLOWED_ON_POINTS
-from control_plane.ingest.records import Exposed, LogRecord, MetricRecord, Origin, PromptEvent
+from control_plane.ingest.records import Exposed, Origin, PromptEvent, Record
 from control_plane.ingest.rejections import Refusal
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 
@@ -46,7 +46,7 @@ def exposed_by_point(point: Point, origin: Origin) -> Exposed | None:
     )
 
 
-def exposed_by_record(record: LogRecord | MetricRecord) -> Exposed | None:
+def exposed_by_record(record: Record) -> Exposed | None:
     """Return the content of a record that is refused for its assignment ids; None without any."""
     if not isinstance(record, PromptEvent) or not (record.deny_listed or record.has_body):
         return None

@@ -4,8 +4,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from control_plane.ingest.event_time import Clock
 from control_plane.ingest.otlp import LogItem, Point, Span
-from control_plane.ingest.records import Exposed, LogRecord, MetricRecord, Origin
+from control_plane.ingest.records import Exposed, Origin, Record
 from control_plane.ingest.rejections import IgnoreReason, Rejected
+from control_plane.ingest.wordings import Wordings
 
 NO_SCOPES: frozenset[str] = frozenset()
 
@@ -24,13 +25,15 @@ class Scopes(NamedTuple):
 class Arrival(NamedTuple):
     """What all items of one Resource and scope share.
 
-    `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it.
+    `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it. `wordings` is
+    what was said before, for a dialect that can make use of it.
     """
 
     origin: Origin
     scope_version: str
     now_ns: int
     clock: Clock
+    wordings: Wordings | None = None
 
 
 class Taken(NamedTuple):
@@ -39,7 +42,7 @@ class Taken(NamedTuple):
     `dropped` counts attributes that the dialect does not know: they end here.
     """
 
-    records: tuple[LogRecord | MetricRecord, ...]
+    records: tuple[Record, ...]
     dropped: int = 0
 
 

@@ -54,7 +54,16 @@ class NativeDialect:
 
 def _take_event(item: LogItem, event: Event, arrival: Arrival) -> Fate:
     happened = item.time_ns or item.observed_time_ns
+    origin, wordings = arrival.origin, arrival.wordings
     time_ns = accepted_time(happened, now_ns=arrival.now_ns, clock=arrival.clock)
+    if wordings is not None:
+        again = wordings.repeated(item, origin, time_ns)
+        if again is not None:
+            return Taken((again[0],), again[1])
     known, dropped, deny_listed = sift(item.attributes, event.allowed)
-    record = event.build(Reading(arrival.origin, time_ns, known, deny_listed, item.has_body))
-    return IgnoreReason.OTHER_FLAG if record is None else Taken((record,), dropped)
+    record = event.build(Reading(origin, time_ns, known, deny_listed, item.has_body))
+    if record is None:
+        return IgnoreReason.OTHER_FLAG
+    if wordings is not None:
+        wordings.remember(item, record, dropped)
+    return Taken((record,), dropped)
