@@ -42,7 +42,7 @@ local function new_batch(slot, payload)
     now = payload.now, is_trusted = payload.trusted == 1,
     slot = slot, cells = {}, names = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {}, streams = {},
-    treated = {}, newest = {}, was_suspect = {},
+    treated = {}, newest = {}, was_suspect = {}, sessions = {}, taken_back = {},
   }
 end
 
@@ -111,7 +111,8 @@ end
 -- A prompt: p(seudonym), b(ucket of its owner), s(tart: second, day, hour, conforming), e(nd: second,
 -- day, the numbers of its event, conforming), f(irst day of its events until one of the two is known), q: the
 -- sequences of its transitions as sorted runs [first, last, ...], r when one of them was repeated,
--- x: its disruptions by kind, l when lost, z: its violations that were decided, g(uards by name). A guard:
+-- x: its disruptions by kind, l when lost, z: its violations that were decided, h(ow its host told of it in
+-- parts: evidence_1_parts.lua), g(uards by name). A guard:
 -- c(ell), the second t that it was seen at, m(ode and cohort that it was first told with), w(ould stop),
 -- p (stops), u(nreliable input), v when switched: told with two modes or cohorts. Versions and waves may
 -- differ, that is no switch. What its delayed invariants are decided by is in evidence_2_prompts.lua.

@@ -1,8 +1,8 @@
 """Owner-level evidence: written exactly once by one atomic call, read as owner-days."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from redis import Redis
 
@@ -82,14 +82,20 @@ class EvidenceStore:
     ) -> tuple[SealedDay, ...]:
         """Return those of the days that are sealed, in the order given, as this source shows them.
 
-        Counters do not tell which ended prompts are covered: by them none is.
+        Counters do not tell which ended prompts are covered: by them none is. Where a host's
+        transitions are not numbered, no more are covered than its counter shows records of.
         """
         wanted = list(days)
+        asked = sorted({day - timedelta(days=back) for day in wanted for back in (0, 1)})
         pipe = self._redis.pipeline(transaction=False)
-        for day in wanted:
+        for day in asked:
             pipe.hgetall(EvidenceKeys(environment).day(day))
-        held = zip(wanted, pipe.execute(), strict=True)
-        return tuple(_sealed(day, fields, source) for day, fields in held if b"sealed_at" in fields)
+        held = {day: _Fields(fields) for day, fields in zip(asked, pipe.execute(), strict=True)}
+        return tuple(
+            _sealed(day, held[day], held[day - timedelta(days=1)], source)
+            for day in wanted
+            if held[day].is_sealed
+        )
 
     @unavailable()
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
@@ -192,21 +198,49 @@ def _number(numbered: tuple[int, Cell]) -> int:
     return numbered[0]
 
 
-def _sealed(day: date, fields: dict[bytes, bytes], source: EvidenceSource) -> SealedDay:
+class _Fields:
+    """What the store holds of one day."""
+
+    def __init__(self, held: Mapping[bytes, bytes]) -> None:
+        self._held = held
+
+    @property
+    def is_sealed(self) -> bool:
+        return b"sealed_at" in self._held
+
+    @property
+    def outage(self) -> bytes:
+        return self._held.get(b"outage", b"")
+
+    def count(self, name: str) -> int:
+        return int(self._held.get(name.encode(), b"0"))
+
+
+def _covered(fields: _Fields, before: _Fields) -> int:
+    """Return the covered prompts: at most the share that records have of counted transitions.
+
+    What happened just before midnight is counted after it, so records that the day before had too
+    many of are none that this day is short of.
+    """
+    counted, recorded = fields.count("counted"), fields.count("unnumbered")
+    early = max(before.count("unnumbered") - before.count("counted"), 0)
+    missing = max(counted - recorded - early, 0)
+    if not missing:
+        return fields.count("covered")
+    return min(fields.count("covered"), fields.count("ended") * (counted - missing) // counted)
+
+
+def _sealed(day: date, fields: _Fields, before: _Fields, source: EvidenceSource) -> SealedDay:
     # What counters show has names of its own; seal and revision are of the day.
-    prefix = "" if source is EvidenceSource.EVENTS else "c"
-
-    def count(name: str) -> int:
-        return int(fields.get(name.encode(), b"0"))
-
-    outage = fields.get(b"outage", b"")
+    is_of_events = source is EvidenceSource.EVENTS
+    prefix, count, outage = "" if is_of_events else "c", fields.count, fields.outage
     return SealedDay(
         day=day,
         revision=count("revision"),
         hourly_prompts=tuple(count(f"{prefix}h{hour}") for hour in range(HOURS)),
         longest_outage_seconds=float(outage) if outage else None,
         ended=count(f"{prefix}ended"),
-        covered=count(f"{prefix}covered"),
+        covered=_covered(fields, before) if is_of_events else 0,
         records=count(f"{prefix}records"),
         conforming=count(f"{prefix}conforming"),
     )

@@ -5,7 +5,9 @@
 -- For those a guard has, where there is anything to keep: k: what a trusted producer first told (SAME when
 -- that is m), y: the generation of a trusted record that told otherwise, h: its warnings [sequence, ordinal],
 -- s: its stops [sequence, ordinal, generation, trusted], n and nt: the first sequence of unreliable input
--- that anybody, and that a trusted producer, told; o when there were more than MOST_STOPS warnings.
+-- that anybody, and that a trusted producer, told; o when there were more than MOST_STOPS warnings. Where a host
+-- numbers nothing, the millisecond stands for the sequence, and a stop ends with whether it says itself
+-- (1, else 0) that no warning came before it.
 
 -- Add a sequence to the runs, and join it with the runs beside it.
 local function number(prompt, sequence)
@@ -39,10 +41,11 @@ local function keep(guard, part, told)
 end
 
 local function learn_decision(batch, guard, numbers, generation)
-  local sequence, _, is_stop, is_unreliable, is_warning, ordinal = unpack(numbers)
+  local sequence, _, is_stop, is_unreliable, is_warning, ordinal, ms, is_unwarned = unpack(numbers)
+  if sequence < 0 then sequence = ms else is_unwarned = nil end
   if is_warning == 1 and not keep(guard, 'h', { sequence, ordinal }) then guard.o = 1 end
   if is_stop == 1 then
-    keep(guard, 's', { sequence, ordinal, generation, batch.is_trusted and 1 or 0 })
+    keep(guard, 's', { sequence, ordinal, generation, batch.is_trusted and 1 or 0, is_unwarned })
   end
   if is_unreliable == 1 then
     guard.n = lowest(guard.n, sequence)
@@ -85,9 +88,10 @@ local function violations_of(prompt)
       violate(found, prompt, name, SWITCHED_TREATMENT, guard.y ~= nil, guard.y or 0)
     end
     for _, stop in ipairs(guard.s or {}) do
-      local sequence, _, generation, told_by = unpack(stop)
+      local sequence, _, generation, told_by, is_unwarned = unpack(stop)
       local is_trusted = told_by == 1
-      if not guard.o and is_gapless_upto(prompt, sequence) and not is_warned(guard, stop) then
+      local is_certain = is_unwarned == 1 or not is_unwarned and is_gapless_upto(prompt, sequence)
+      if not guard.o and is_certain and not is_warned(guard, stop) then
         violate(found, prompt, name, STOP_WITHOUT_WARN, is_trusted, generation)
       end
       if guard.n and guard.n < sequence then
@@ -110,14 +114,21 @@ local function learn(batch, prompt, event)
   elseif kind == 'd' then
     prompt.x = prompt.x or {}
     prompt.x[numbers[1]] = earliest(prompt.x[numbers[1]], { second, day, event[10] })
+  elseif kind == 'p' then
+    learn_part(prompt, event)
   else
     local guard = prompt.g[event[9][1][1]]
-    number(prompt, numbers[1])
+    if numbers[1] >= 0 then
+      number(prompt, numbers[1])
+    elseif numbers[2] == 1 then
+      local parts = inner(prompt, 'h')
+      parts.w = lowest(parts.w, numbers[7])
+    end
     guard.w = guard.w + numbers[2]
     guard.p = guard.p + numbers[3]
     learn_decision(batch, guard, numbers, event[13])
   end
-  if prompt.s or prompt.e then
+  if prompt.s or ending(prompt) then
     prompt.f = nil
   elseif not prompt.f or day < prompt.f then
     prompt.f = day
@@ -125,12 +136,13 @@ local function learn(batch, prompt, event)
 end
 
 local function is_open(prompt)
-  return prompt.s and not prompt.e and not prompt.l
+  return prompt.s and not ending(prompt) and not prompt.l
 end
 
 -- Covered: a start, an end, and as many transitions as the end reports, numbered from 1 without a
 -- gap or a repetition.
 local function is_covered(prompt, reported)
+  if reported == IN_PARTS then return is_told_whole(prompt) end
   if prompt.r or not (prompt.s and prompt.e) then return false end
   if reported == 0 then return #prompt.q == 0 end
   return #prompt.q == 2 and prompt.q[1] == 1 and prompt.q[2] == reported
@@ -155,20 +167,19 @@ end
 
 -- A record about several guards comes as one event for each, and its copies may name others: in the
 -- contract a prompt has one start, one end and one disruption of a kind.
-local function count_records(batch, prompt, sign)
+local function count_records(batch, prompt, ended, sign)
   if prompt.s then count_record(batch, prompt.s, sign) end
-  if prompt.e then count_record(batch, prompt.e, sign) end
+  if ended then count_record(batch, ended, sign) end
   for _, told in pairs(prompt.x or {}) do count_record(batch, told, sign) end
 end
 
 -- Add all that a prompt adds to the sums; with the sign -1 take it back. A prompt is booked on the
 -- day of its start, as far as that is known; an end without a start counts as started.
 local function count(batch, prompt, sign)
-  count_records(batch, prompt, sign)
-  local _, day, outcome, tokens, turns, bucket, reported, calls_after, hour
-  if prompt.e then
-    _, day, outcome, tokens, turns, bucket, reported, calls_after, hour = unpack(prompt.e)
-  end
+  local ended = ending(prompt)
+  count_records(batch, prompt, ended, sign)
+  local _, day, outcome, tokens, turns, bucket, reported, calls, hour
+  if ended then _, day, outcome, tokens, turns, bucket, reported, calls, hour = unpack(ended) end
   if prompt.s then _, day, hour = unpack(prompt.s) end
   for _, guard in pairs(prompt.g) do
     -- Known before the prompt has a day: a host that switches may never tell a start or an end.
@@ -183,14 +194,14 @@ local function count(batch, prompt, sign)
     add(sums, WOULD_STOPPED, sign * guard.w)
     add(sums, STOPPED, sign * guard.p)
     if guard.u then add(sums, UNRELIABLE, sign) end
-    if prompt.x then add(sums, DISRUPTED, sign) end
+    if prompt.x or prompt.h and prompt.h.o then add(sums, DISRUPTED, sign) end
     if covered then add(sums, COVERED, sign) end
-    if prompt.e then
+    if ended then
       add(sums, outcome, sign)
       add(sums, ENDED, sign)
       add(sums, TOKENS, sign * tokens)
       add(sums, TURNS, sign * turns)
-      add(sums, CALLS_AFTER, sign * calls_after)
+      add(sums, CALLS_AFTER, sign * calls)
       if bucket then add(change.buckets, bucket, sign) end
     elseif prompt.l then
       add(sums, LOST, sign)
@@ -198,6 +209,6 @@ local function count(batch, prompt, sign)
   end
   local sums = inner(batch.days, day)
   add(sums, 'h' .. hour, sign)
-  if prompt.e then add(sums, 'ended', sign) end
+  if ended then add(sums, 'ended', sign) end
   if covered then add(sums, 'covered', sign) end
 end

@@ -139,7 +139,7 @@ local function write_prompts(batch)
     elseif batch.was_open[prompt] then
       redis.call('ZREM', due, suffix)
     end
-    local keep = prompt.e and KEEP_ENDED_S or KEEP_OPEN_S
+    local keep = ending(prompt) and KEEP_ENDED_S or KEEP_OPEN_S
     if next(violations_of(prompt)) then
       -- Late records may yet show that it is none; until it is decided the prompt is kept.
       redis.call('ZADD', suspects, 'NX', batch.now + DECIDED_AFTER_S, suffix)
@@ -188,6 +188,7 @@ local function write(batch, writes)
     redis.call('SET', key, cmsgpack.pack(stream), 'EX', KEEP_STREAM_S)
   end
   write_prompts(batch)
+  write_sessions(batch)
   write_days(batch)
 end
 

@@ -2,12 +2,6 @@
 local OF_A_PROMPT = { s = true, e = true, d = true }
 local OF_NO_PROMPT = { v = true, m = true }
 
-local function take_back(batch, prompt)
-  batch.was_open[prompt] = is_open(prompt)
-  batch.was_suspect[prompt] = next(violations_of(prompt)) ~= nil
-  count(batch, prompt, -1)
-end
-
 local function count_volume(batch, event)
   local cell = cell_id(batch, event[9][1])
   local counter = inner(batch.counters, string.format('ct:%s:%d:%s', batch.slot, cell, event[7]))
@@ -28,6 +22,7 @@ local function count_record_of(batch, event)
   add(sums, 'records', 1)
   add(sums, 'conforming', event[10])
   if event[1] == 'q' then add(sums, 'crecords', 1) end
+  if event[1] == 't' and event[11][1] < 0 then add(sums, 'unnumbered', 1) end
 end
 
 -- Count an event by the version of its cell, and what it says of treatment under its assignment id.
@@ -52,30 +47,30 @@ end
 -- An event is [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
 -- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
 -- that it raises by one when it is new, generation of the assignment id]; kind s(tart), e(nd),
--- t(ransition: numbers are sequence, would stop, stop, unreliable input, warning, ordinal or -1),
--- d(isruption), v(olume: cell name and counter in place of the guards), m(etric point: see
--- evidence_3_streams.lua; a stream in place of the prompt), q(uarantined: counts as a record only),
--- r(efused: only raises its health fields).
+-- t(ransition: numbers are sequence or -1, would stop, stop, unreliable input, warning, ordinal or -1, and
+-- without a sequence the millisecond and whether the stop says that it was not warned of), d(isruption),
+-- p(art: evidence_1_parts.lua), o(pened: a session in place of the prompt, its millisecond), v(olume: cell
+-- name and counter in place of the guards), m(etric point: see evidence_3_streams.lua; a stream in place of
+-- the prompt), q(uarantined: counts as a record only), r(efused: only raises its health fields).
 -- Returns [new, duplicate].
 local function ingest(_, argv)
   local slot, payload = argv[1], cmsgpack.unpack(argv[2])
   local batch = new_batch(slot, payload)
   local fresh, repeated = fresh_events(batch, payload.events)
-  local taken_back, refused = {}, 0
+  local refused = 0
   for _, event in ipairs(fresh) do
     local kind = event[1]
     if kind == 'v' then
       count_volume(batch, event)
     elseif kind == 'm' then
       take_point(batch, event)
+    elseif kind == 'o' then
+      open_session(batch, event)
     elseif kind == 'r' then
       refused = refused + 1
     elseif kind ~= 'q' then
       local prompt = prompt_of(batch, event)
-      if not taken_back[prompt] then
-        take_back(batch, prompt)
-        taken_back[prompt] = true
-      end
+      take_back(batch, prompt)
       learn(batch, prompt, event)
     end
     count_source(batch, event, 'accepted')
@@ -83,7 +78,8 @@ local function ingest(_, argv)
     count_record_of(batch, event)
   end
   for _, event in ipairs(repeated) do count_source(batch, event, 'duplicate') end
-  for prompt in pairs(taken_back) do count(batch, prompt, 1) end
+  settle_sessions(batch)
+  for prompt in pairs(batch.taken_back) do count(batch, prompt, 1) end
   local writes, owners = settle(batch), sighted(slot, payload.sightings)
   write(batch, writes)
   write_owners(batch, owners)

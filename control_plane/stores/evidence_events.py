@@ -1,11 +1,13 @@
 """What one request adds to the evidence, in the form the store's ingest function reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
+from control_plane.stores.evidence_parts import OUTCOME_PLACES as OUTCOME_PLACES  # noqa: PLC0414  # offered here too
+from control_plane.stores.evidence_parts import Opened, Part
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
@@ -13,15 +15,8 @@ from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered h
 from control_plane.stores.seen import check_count
 from reducer.vocabulary import DisruptionKind, Outcome
 
-# Places in an owner-day row; evidence.lua holds the same list.
+# Places in an owner-day row, as evidence.lua has them; those of outcomes are with the parts.
 STARTED_PLACE, ENDED_PLACE = 1, 16
-OUTCOME_PLACES: Mapping[Outcome, int] = {
-    Outcome.CANCELLED: 2,
-    Outcome.COMPLETED: 3,
-    Outcome.FAILED: 4,
-    Outcome.GUARD_STOPPED: 5,
-    Outcome.LIMIT: 6,
-}
 
 # Counters of intake, each followed by `:` and an invariant. What they count changes nothing else.
 UNTRUSTED_VIOLATION = "untrusted_violation"
@@ -87,21 +82,29 @@ class Transitioned:
     """A guard decided within a prompt. `sequence` counts over all guards of the prompt, from 1.
 
     `is_warning` says that the model was warned, `ordinal` which candidate the decision is about;
-    None says that the host did not tell.
+    None says that the host did not tell. Of a host that numbers nothing the sequence is None:
+    `at_ms`, since 1970, stands for it, and `is_unwarned` marks a stop that says itself that no
+    warning came before it.
 
     Raises:
-        ValueError: the sequence or the ordinal is negative or beyond 2**31 - 1.
+        ValueError: the sequence or the ordinal is negative or beyond 2**31 - 1, or there is neither
+            sequence nor time.
     """
 
-    sequence: int
+    sequence: int | None
     is_would_stop: bool
     is_stop: bool
     is_unreliable_input: bool
     is_warning: bool = False
     ordinal: int | None = None
+    at_ms: int | None = None
+    is_unwarned: bool = False
 
     def __post_init__(self) -> None:
-        check_count("sequence", self.sequence, most=2**31 - 1)
+        if self.sequence is None and self.at_ms is None:
+            raise ValueError("sequence=None and at_ms=None; give one of them")
+        check_count("sequence", self.sequence or 0, most=2**31 - 1)
+        check_count("at_ms", self.at_ms or 0)
         check_count("ordinal", self.ordinal or 0, most=2**31 - 1)
 
 
@@ -112,7 +115,7 @@ class Disrupted:
     kind: DisruptionKind
 
 
-PromptNews = Started | Ended | Transitioned | Disrupted
+PromptNews = Started | Ended | Transitioned | Disrupted | Part | Opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,8 @@ class PromptEvent:
 
     Start, end and disruption are of the whole prompt, whichever of its guards they name; a
     transition is of one guard. `health` names counters of intake that it raises by one when it is
-    new. `generation` is that of its assignment id.
+    new. `generation` is that of its assignment id. `is_conforming` is None for a part of a prompt
+    and for an opened session, which are no records of the contract check.
 
     Raises:
         ValueError: no guard, a guard named twice, or a transition of several guards.
@@ -131,7 +135,7 @@ class PromptEvent:
     prompt: PromptKey
     day: date
     cells: tuple[Cell, ...]
-    is_conforming: bool
+    is_conforming: bool | None
     news: PromptNews
     health: tuple[str, ...] = ()
     generation: int = 0
@@ -159,7 +163,7 @@ class PromptEvent:
             self.day.isoformat(),
             self.seen.second,
             guards,
-            int(self.is_conforming),
+            -1 if self.is_conforming is None else int(self.is_conforming),
             numbers,
             self.health,
             self.generation,
@@ -222,7 +226,7 @@ class RefusedEvent:
         return [*head, self.seen.second, [], -1, [], self.health]
 
 
-def _news(news: PromptNews) -> tuple[str, list[int] | list[str]]:
+def _news(news: PromptNews) -> tuple[str, Sequence[int | str]]:
     match news:
         case Started(hour=hour):
             return "s", [hour]
@@ -238,16 +242,23 @@ def _news(news: PromptNews) -> tuple[str, list[int] | list[str]]:
                 news.hour,
             ]
         case Transitioned():
-            return "t", [
-                news.sequence,
+            told = [
+                -1 if news.sequence is None else news.sequence,
                 int(news.is_would_stop),
                 int(news.is_stop),
                 int(news.is_unreliable_input),
                 int(news.is_warning),
                 -1 if news.ordinal is None else news.ordinal,
             ]
+            if news.sequence is not None:
+                return "t", told
+            return "t", [*told, news.at_ms or 0, int(news.is_unwarned)]
         case Disrupted(kind=kind):
             return "d", [kind.value]
+        case Opened(at_ms=at_ms):
+            return "o", [at_ms]
+        case _:
+            return "p", news.told()
 
 
 class Sighting(NamedTuple):

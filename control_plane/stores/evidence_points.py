@@ -54,12 +54,15 @@ class PointOwner(NamedTuple):
     """The owner that a point is about, by the assignment id of its Resource.
 
     `cell` is that of its evidence by counters. The point's value counts at `places` of the row.
+    `counts_unnumbered` says that it counts transitions that their host does not number: by it shows
+    how many of them have no record.
     """
 
     pseudonym: str
     owner_bucket: int
     cell: Cell
     places: tuple[int, ...]
+    counts_unnumbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,10 @@ class PointEvent:
         owner = self.owner
         stream = self.stream
         about: list[object] = [self.cell.name, self.counter]
-        about += [False, []] if owner is None else [owner.cell.name, owner.places]
+        if owner is None:
+            about += [False, []]
+        else:
+            about += [owner.cell.name, owner.places, int(owner.counts_unnumbered)]
         histogram = Histogram(SCALE, ()) if self.histogram is None else self.histogram
         told = histogram.at_most_fine()
         numbers = [

@@ -1,0 +1,110 @@
+-- Prompts of a host that tells of them in parts, in any order, and never in one record how they ended. What
+-- such a prompt ended as is a function of the parts that are known of it.
+--
+-- The parts h of a prompt: m: the millisecond of its start, v when another start told of the same prompt; t: tokens
+-- and n: turns that the model answered, r: requests that failed, l: what a protection ended it as (second,
+-- outcome), f(inished: millisecond, second, day, hour, turns, session), i: the span of the whole (the same up
+-- to the hour, outcome, bucket, session), c: the milliseconds of its tool calls, w: that of its first
+-- decision that would have stopped it, o when its session was opened again soon after it ended.
+
+local COMPLETED, FAILED, CANCELLED = 3, 4, 2
+-- In place of the number of transitions in an end: this host numbers none.
+local IN_PARTS = -2
+-- Of a prompt with more tool calls than this the first are known.
+local MOST_CALLS = 512
+local BUCKETS_PER_DOUBLING = 128
+
+local function sooner(held, new)
+  return held and math.min(held, new) or new
+end
+
+local PARTS = {
+  began = function(parts, _, ms)
+    if parts.m and parts.m ~= ms then parts.v = 1 end
+    parts.m = sooner(parts.m, ms)
+  end,
+  answered = function(parts, _, tokens, turns)
+    add(parts, 't', tokens)
+    add(parts, 'n', turns)
+  end,
+  failed = function(parts) add(parts, 'r', 1) end,
+  called = function(parts, _, ms)
+    local calls = inner(parts, 'c')
+    calls[#calls + 1] = ms
+    table.sort(calls)
+    calls[MOST_CALLS + 1] = nil
+  end,
+  stopped = function(parts, event, outcome)
+    parts.l = earliest(parts.l, { event[8], outcome })
+  end,
+  finished = function(parts, event, ms, hour, turns, session)
+    parts.f = earliest(parts.f, { ms, event[8], event[7], hour, turns, session })
+  end,
+  closed = function(parts, event, ms, hour, outcome, bucket, session)
+    parts.i = earliest(parts.i, { ms, event[8], event[7], hour, outcome, bucket, session })
+  end,
+}
+
+local function learn_part(prompt, event)
+  local told = event[11]
+  PARTS[told[1]](inner(prompt, 'h'), event, unpack(told, 2))
+end
+
+-- The bucket at scale 7 of milliseconds, as durations told by a host come in.
+local function bucket_of(ms)
+  local part, doublings = math.frexp(math.max(ms, 1))
+  local exact = doublings + math.log(part) / math.log(2)
+  return math.ceil(exact * BUCKETS_PER_DOUBLING) - 1
+end
+
+-- A request that was begun and not answered ended the prompt: it failed where one did, else its user cancelled.
+local function outcome_of(parts)
+  local span = parts.i
+  if span and span[5] ~= FAILED then return span[5] end
+  if parts.l then return parts.l[2] end
+  if span then return FAILED end
+  if parts.f[5] <= (parts.n or 0) then return COMPLETED end
+  return parts.r and FAILED or CANCELLED
+end
+
+local function calls_after(parts)
+  local after = 0
+  for _, ms in ipairs(parts.w and parts.c or {}) do
+    if ms > parts.w then after = after + 1 end
+  end
+  return after
+end
+
+-- How a prompt ended, as an end tells it; nil while that is not known. The span knows it best.
+local function ending(prompt)
+  local parts = prompt.h
+  if prompt.e or not parts then return prompt.e end
+  local finished, span = parts.f, parts.i
+  local bounds = span or finished
+  if not bounds then return nil end
+  local bucket = span and span[6] or not span and parts.m and bucket_of(finished[1] - parts.m) or false
+  local turns = finished and finished[5] or parts.n or 0
+  local is_conforming = finished and bucket and 1 or 0
+  return {
+    bounds[2], bounds[3], outcome_of(parts), math.min(parts.t or 0, MOST), turns, bucket, IN_PARTS,
+    calls_after(parts), bounds[4], is_conforming,
+  }
+end
+
+-- Whether nothing of the prompt is missing, as far as its parts can show: its start, its end, and an answer to
+-- every request but the one that it ended in.
+local function is_told_whole(prompt)
+  local parts = prompt.h
+  if not parts or parts.v or not (prompt.s and parts.f) then return false end
+  local outcome = outcome_of(parts)
+  local unanswered = (outcome == FAILED or outcome == CANCELLED) and 1 or 0
+  return parts.f[5] - (parts.n or 0) <= unanswered
+end
+
+-- The session that a prompt ended in, and the millisecond of its end.
+local function ended_in(prompt)
+  local parts = prompt.h
+  local bounds = parts and (parts.i or parts.f)
+  if not bounds or bounds[#bounds] == '' then return nil end
+  return bounds[#bounds], bounds[1]
+end

@@ -1,0 +1,95 @@
+-- Sessions: one that is opened again within ten minutes of the end of one of its prompts shows that the user of
+-- that prompt was not served. What is known of a session: o: the milliseconds when it was opened, e: those
+-- at which its prompts ended, d: the prompts that were disrupted.
+
+local SOON_MS = 600 * 1000
+local MOST_OPENED, MOST_ENDED = 32, 64
+
+local function take_back(batch, prompt)
+  if batch.taken_back[prompt] then return end
+  batch.taken_back[prompt] = true
+  batch.was_open[prompt] = is_open(prompt)
+  batch.was_suspect[prompt] = next(violations_of(prompt)) ~= nil
+  count(batch, prompt, -1)
+end
+
+local function session_of(batch, suffix)
+  local found = batch.sessions[suffix]
+  if not found then
+    local held = redis.call('GET', 'se:' .. batch.slot .. ':' .. suffix)
+    found = held and cmsgpack.unpack(held) or { o = {}, e = {}, d = {} }
+    batch.sessions[suffix] = found
+  end
+  return found
+end
+
+local function open_session(batch, event)
+  local opened, ms = session_of(batch, event[4]).o, event[11][1]
+  for _, each in ipairs(opened) do
+    if each == ms then return end
+  end
+  opened[#opened + 1] = ms
+  table.sort(opened)
+  if #opened > MOST_OPENED then table.remove(opened, 1) end
+end
+
+-- The prompts of a session by their ends, the newest first; the oldest beyond the bound are forgotten.
+local function newest_ends(session)
+  local order = {}
+  for suffix, ms in pairs(session.e) do order[#order + 1] = { ms, suffix } end
+  table.sort(order, function(a, b) return precedes(b, a) end)
+  for at = #order, MOST_ENDED + 1, -1 do
+    session.e[order[at][2]] = nil
+    order[at] = nil
+  end
+  return order
+end
+
+local function disrupted_in(session)
+  local disrupted, ends = {}, newest_ends(session)
+  for _, opened in ipairs(session.o) do
+    for _, ended in ipairs(ends) do
+      if ended[1] < opened then
+        if opened - ended[1] <= SOON_MS then disrupted[ended[2]] = 1 end
+        break
+      end
+    end
+  end
+  return disrupted
+end
+
+local function mark_disrupted(batch, suffix, mark)
+  local prompt = batch.prompts[suffix]
+  if not prompt then
+    local held = redis.call('GET', 'ps:' .. batch.slot .. ':' .. suffix)
+    if not held then return end
+    prompt = cmsgpack.unpack(held)
+    batch.prompts[suffix] = prompt
+  end
+  take_back(batch, prompt)
+  prompt.h.o = mark
+end
+
+-- Decide anew which prompts were disrupted, in every session of which the call learned something.
+local function settle_sessions(batch)
+  for suffix, prompt in pairs(batch.prompts) do
+    local session, ms = ended_in(prompt)
+    if session then session_of(batch, session).e[suffix] = ms end
+  end
+  for _, session in pairs(batch.sessions) do
+    local before, after = session.d, disrupted_in(session)
+    for suffix in pairs(before) do
+      if not after[suffix] then mark_disrupted(batch, suffix, nil) end
+    end
+    for suffix in pairs(after) do
+      if not before[suffix] then mark_disrupted(batch, suffix, 1) end
+    end
+    session.d = after
+  end
+end
+
+local function write_sessions(batch)
+  for suffix, session in pairs(batch.sessions) do
+    redis.call('SET', 'se:' .. batch.slot .. ':' .. suffix, cmsgpack.pack(session), 'EX', KEEP_SEEN_S)
+  end
+end
