@@ -1,17 +1,21 @@
-"""What taking in a request of 200 events costs, beside parsing its protobuf and no more.
+"""What taking in telemetry costs, beside parsing it and beside answering without decoding.
 
-Everything runs in one process without HTTP: body in, answer out, the store written in between.
-Ratios of one run are what to read.
+Ratios of one run are what to read: the absolute numbers are this machine's. In process, the best
+of many bodies counts, which leaves out what else the machine was doing; over HTTP, CPU time is the
+web worker's own. With `--profile` it prints where the time of the whole path goes.
 """
 
+import argparse
+import cProfile
 import io
+import pstats
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -19,128 +23,160 @@ sys.path.insert(0, str(ROOT))
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (  # noqa: E402  # path first
     ExportLogsServiceRequest,
 )
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue  # noqa: E402
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: E402
+    ExportMetricsServiceRequest,
+)
 
+from benchmarks.intake_bodies import (  # noqa: E402
+    EVENTS,
+    FEW,
+    OWNERS,
+    POINTS,
+    log_bodies,
+    metric_body,
+)
+from benchmarks.intake_load import Cost, measure, serving  # noqa: E402
 from control_plane.access import create_token  # noqa: E402
+from control_plane.context import Context  # noqa: E402
 from control_plane.data_plane.credential_cache import CredentialCache  # noqa: E402
+from control_plane.ingest import otlp_proto  # noqa: E402
+from control_plane.ingest.dialects.registry import wanted  # noqa: E402
 from control_plane.ingest.door import Door  # noqa: E402
+from control_plane.ingest.evidence import Bookkeeper  # noqa: E402
 from control_plane.ingest.intake import Intake  # noqa: E402
+from control_plane.ingest.reading import Receiving, read_logs  # noqa: E402
+from control_plane.ingest.wire import Limits  # noqa: E402
+from control_plane.ingest.wordings import Wordings  # noqa: E402
 from control_plane.otlp_door import OtlpRequest  # noqa: E402
 from control_plane.settings import Settings  # noqa: E402
 from control_plane.startup import open_store  # noqa: E402
 from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
-from reducer.rollout.assignment import Assignment, issue  # noqa: E402
-from reducer.rollout.pseudonym import pseudonym_of  # noqa: E402
-from reducer.vocabulary import Cohort, Mode, Role  # noqa: E402
-from tests.control_plane.worlds import (  # noqa: E402
-    ENVIRONMENT,
-    GUARD,
-    VERSION,
-    context_over,
-    world_in,
-)
+from control_plane.stores.evidence_events import EvidenceBatch  # noqa: E402
+from reducer.vocabulary import Mode, Role  # noqa: E402
+from tests.control_plane.ingest import published  # noqa: E402
+from tests.control_plane.worlds import ENVIRONMENT, context_over, world_in  # noqa: E402
 
-EVENTS = 200
-BODIES = 100
-FEW = 20
-
-
-class Rate(NamedTuple):
-    """Events a second of wall time, and the CPU time of this process for one, in microseconds.
-
-    The store is a process of its own: its CPU time is in the first and not in the second.
-    """
-
-    per_second: float
-    cpu_us: float
+BODIES = 200
+LIMITS = Limits()
 
 
 def main() -> None:
-    """Measure and print the table."""
+    """Measure and print the tables."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--profile", action="store_true", help="print a profile, and no tables")
+    options.add_argument("--seconds", type=float, default=4.0, help="of each measurement over HTTP")
+    chosen = options.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="gw-") as directory,
         EmbeddedServer.start(Path(directory)) as server,
     ):
         context = context_over(open_store(Settings(data_dir=server.data_dir)))
         world_in(context, Mode.SHADOW, owners=10)
-        held = context.environments.load(ENVIRONMENT)
-        assert held is not None
-        keys = bytes.fromhex(held.pseudonym_key), bytes.fromhex(held.tag_key)
         context = replace(context, clock=replace(context.clock, wall_ns=time.time_ns))
         token = create_token(context, role=Role.INGEST, environment=ENVIRONMENT, is_trusted=True)
-        door = Door(Intake(context), CredentialCache(context))
-        few = [body(keys, at, owners=FEW) for at in range(BODIES)]
-        many = [body(keys, BODIES + at, owners=None) for at in range(BODIES)]
-        floor = rate(ExportLogsServiceRequest.FromString, few)
-        read = rate(lambda content: send(door, token, content, signal="traces"), few)
-        print(f"{'':36}{'events/s':>12}{'of parsing':>12}{'CPU us/event':>14}")
-        show("parse protobuf only", floor, floor)
-        show("authorise, read, answer (no decode)", read, floor)
-        show("whole path, few owners", rate(lambda each: send(door, token, each), few), floor)
-        show("whole path, sent again", rate(lambda each: send(door, token, each), few), floor)
-        show(
-            "whole path, each event another owner",
-            rate(lambda each: send(door, token, each), many),
-            floor,
+        keys = keys_of(context)
+        if chosen.profile:
+            profile(Door(Intake(context), CredentialCache(context)), token, keys)
+            return
+        measure_points()
+        measure_logs(keys)
+        measure_path(Door(Intake(context), CredentialCache(context)), token, keys)
+        measure_http(server, token, keys, seconds=chosen.seconds)
+
+
+def keys_of(context: Context) -> tuple[bytes, bytes]:
+    """Return the environment's keys for pseudonyms and for the tags of assignment ids."""
+    held = context.environments.load(ENVIRONMENT)
+    assert held is not None
+    return bytes.fromhex(held.pseudonym_key), bytes.fromhex(held.tag_key)
+
+
+def measure_points() -> None:
+    """Print what decoding metric points costs."""
+    bodies = [metric_body(number) for number in range(BODIES)]
+    print(f"metrics, {POINTS} points with nine attributes a body, CPU us for a point")
+    compare(
+        bodies,
+        POINTS,
+        {
+            "parse by the published classes, no more": ExportMetricsServiceRequest.FromString,
+            "and walk all attributes": published.metrics,
+            "decode": lambda body: otlp_proto.decode_metrics(
+                body, limits=LIMITS, wanted=wanted().points
+            ),
+        },
+    )
+
+
+def measure_logs(keys: tuple[bytes, bytes]) -> None:
+    """Print what decoding log records and making evidence of them costs, store apart."""
+    for owners in (FEW, OWNERS):
+        bodies = list(islice(log_bodies(keys, owners=owners), BODIES))
+        bookkeeper = Bookkeeper(ENVIRONMENT, keys[1], "token")
+        receiving = Receiving(ENVIRONMENT, time.time_ns(), wordings=Wordings())
+        print(f"\nlogs of {owners} owners, {EVENTS} events a body, CPU us for an event")
+        compare(
+            bodies,
+            EVENTS,
+            {
+                "parse by the published classes, no more": ExportLogsServiceRequest.FromString,
+                "and walk all attributes": published.logs,
+                "decode": decode,
+                "decode, check and aggregate": lambda body, bookkeeper=bookkeeper, receiving=(receiving): (
+                    aggregate(body, bookkeeper, receiving)
+                ),
+            },
         )
 
 
-def body(keys: tuple[bytes, bytes], number: int, *, owners: int | None) -> bytes:
-    """Return one request of prompts: a start and an end each."""
-    request = ExportLogsServiceRequest()
-    resource = request.resource_logs.add()
-    for key, text in (
-        ("service.name", "bench"),
-        ("service.version", VERSION),
-        ("service.instance.id", "bench"),
-        ("deployment.environment.name", ENVIRONMENT),
-    ):
-        resource.resource.attributes.append(pair(key, text))
-    scope = resource.scope_logs.add()
-    scope.scope.name, scope.scope.version = "agent.guard", "1"
-    now = time.time_ns()
-    for at in range(EVENTS // 2):
-        owner = f"owner-{at % owners}" if owners else f"owner-{number}-{at}"
-        pseudonym = pseudonym_of(keys[0], owner)
-        assigned = Assignment(GUARD, pseudonym, 1, Cohort.EVERYONE, Mode.SHADOW, 1)
-        common = (
-            pair("agent.guard.prompt.id", f"prompt-{number}-{at}"),
-            pair("agent.guard.assignment.id", issue(keys[1], ENVIRONMENT, assigned)),
-        )
-        start = scope.log_records.add(time_unix_nano=now, event_name="agent.guard.prompt.start")
-        start.attributes.extend((*common, pair("agent.guard.route", "interactive_foreground")))
-        end = scope.log_records.add(time_unix_nano=now, event_name="agent.guard.prompt.end")
-        end.attributes.extend(
-            (
-                *common,
-                pair("agent.guard.prompt.outcome", "completed"),
-                pair("agent.guard.prompt.duration", 1.5),
-                pair("agent.guard.prompt.turns", 4),
-                pair("agent.guard.prompt.tool_calls", 6),
-                pair("agent.guard.prompt.transitions", 0),
-                pair("gen_ai.usage.input_tokens", 4000),
-                pair("gen_ai.usage.output_tokens", 800),
-            )
-        )
-    return request.SerializeToString()
+def decode(body: bytes) -> object:
+    """Decode log records to neutral values."""
+    return otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs)
 
 
-def pair(key: str, value: str | float) -> KeyValue:
-    """Return one attribute."""
-    match value:
-        case str():
-            return KeyValue(key=key, value=AnyValue(string_value=value))
-        case int():
-            return KeyValue(key=key, value=AnyValue(int_value=value))
-        case float():
-            return KeyValue(key=key, value=AnyValue(double_value=value))
+def aggregate(body: bytes, bookkeeper: Bookkeeper, receiving: Receiving) -> bytes:
+    """Return what the store is sent for a body."""
+    batches = otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs)
+    booked = [bookkeeper.book(record) for record in read_logs(batches, receiving).records]
+    events = tuple(event for each in booked for event in each.events)
+    sightings = frozenset(each.sighting for each in booked if each.sighting is not None)
+    return EvidenceBatch(events=events, sightings=sightings).packed()
 
 
-def send(door: Door, token: str, content: bytes, *, signal: str = "logs") -> None:
+def compare(bodies: list[bytes], items: int, ways: dict[str, Callable[[bytes], object]]) -> None:
+    """Print the CPU time of each way for an item, the best of all bodies, beside the first way's."""
+    floor = 0.0
+    for what, way in ways.items():
+        cost = min(cpu_of(way, body) for body in bodies) / items * 1e6
+        floor = floor or cost
+        print(f"{what:44}{cost:>8.2f}{floor / cost:>8.3f}")
+
+
+def cpu_of(way: Callable[[bytes], object], body: bytes) -> float:
+    """Return the CPU seconds that one body takes."""
+    began = time.process_time()
+    way(body)
+    return time.process_time() - began
+
+
+def measure_path(door: Door, token: str, keys: tuple[bytes, bytes]) -> None:
+    """Print the rate of the whole path in one thread without HTTP, the store written in between."""
+    print("\nwhole path in process, one thread, wall clock")
+    for owners in (FEW, OWNERS):
+        bodies = list(islice(log_bodies(keys, owners=owners, first=owners), BODIES))
+        for what in ("new", "sent again"):
+            began = time.perf_counter()
+            for body in bodies:
+                send(door, token, body)
+            rate = EVENTS * BODIES / (time.perf_counter() - began)
+            print(f"{f'{owners} owners, {what}':44}{rate:>12,.0f} events/s")
+
+
+def send(door: Door, token: str, content: bytes) -> None:
     """Send one body and insist that all of it was taken in."""
     answer = door(
         OtlpRequest(
-            signal=signal,
+            signal="logs",
             content_type="application/x-protobuf",
             content_encoding=None,
             content_length=len(content),
@@ -152,20 +188,57 @@ def send(door: Door, token: str, content: bytes, *, signal: str = "logs") -> Non
         raise SystemExit(f"intake answered {answer.status}: {answer.body!r}")
 
 
-def rate(work: Callable[[bytes], object], bodies: list[bytes]) -> Rate:
-    """Return how fast the work was, on the wall and in this process."""
-    began, began_cpu = time.perf_counter(), time.process_time()
-    for content in bodies:
-        work(content)
-    events = EVENTS * len(bodies)
-    cpu = time.process_time() - began_cpu
-    return Rate(events / (time.perf_counter() - began), 1e6 * cpu / events)
+def measure_http(
+    server: EmbeddedServer, token: str, keys: tuple[bytes, bytes], *, seconds: float
+) -> None:
+    """Print what one web worker takes in over HTTP, and what it answers when it reads nothing."""
+    runs = {
+        "answer without decoding": ("unread:app", FEW),
+        f"whole path, {FEW} owners": ("control_plane.wsgi:app", FEW),
+        f"whole path, {OWNERS} owners": ("control_plane.wsgi:app", OWNERS),
+    }
+    print(f"\nHTTP, one worker, {EVENTS} events a request")
+    print(f"{'':30}{'events/s':>10}{'of first':>9}{'CPU us':>8}{'p50 ms':>8}{'p99 ms':>8}")
+    first: Cost | None = None
+    for at, (what, (app, owners)) in enumerate(runs.items(), start=1):
+        bodies = log_bodies(keys, owners=owners, first=at * 10_000_000)
+        with serving(app, server) as worker:
+            full = measure(worker, requests(bodies, token), seconds=seconds)
+            first = first or full
+            show(what, full, first)
+            rate = full.per_second / 2
+            half = measure(worker, requests(bodies, token), seconds=seconds, rate=rate)
+            show("  at half of that load", half, first)
 
 
-def show(what: str, found: Rate, floor: Rate) -> None:
-    """Print one row."""
-    share = found.per_second / floor.per_second
-    print(f"{what:36}{found.per_second:>12,.0f}{share:>12.3f}{found.cpu_us:>14.2f}")
+def requests(bodies: Iterable[bytes], token: str) -> Iterator[bytes]:
+    """Yield the bodies as HTTP requests."""
+    for body in bodies:
+        head = (
+            "POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+            f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        yield head.encode() + body
+
+
+def show(what: str, cost: Cost, first: Cost) -> None:
+    """Print one row, in events."""
+    rate, share = cost.per_second * EVENTS, cost.per_second / first.per_second
+    latency = f"{cost.p50_ms:>8.1f}{cost.p99_ms:>8.1f}"
+    print(f"{what:30}{rate:>10,.0f}{share:>9.3f}{cost.cpu_us / EVENTS:>8.2f}{latency}")
+
+
+def profile(door: Door, token: str, keys: tuple[bytes, bytes]) -> None:
+    """Print where the time of the whole path goes, in one thread without HTTP."""
+    bodies = list(islice(log_bodies(keys, owners=FEW), 2 * BODIES))
+    for body in bodies[:BODIES]:
+        send(door, token, body)
+    watched = cProfile.Profile()
+    watched.enable()
+    for body in bodies[BODIES:]:
+        send(door, token, body)
+    watched.disable()
+    pstats.Stats(watched).sort_stats("tottime").print_stats(25)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from examples.agent_host.tools import (
     not_started,
     read_arguments,
 )
-from reducer.guards.outcome import Observation
 from reducer.guards.pipeline import CallFate, Fate
+from reducer.guards.repeated_failure import Observation
 from reducer.vocabulary import ExecutionStatus
 
 MOST_AT_ONCE = 4

@@ -2,8 +2,7 @@
 
 import threading
 
-from reducer.guards.side_effect_events import FirstUseToKeep
-from reducer.guards.side_effect_repeat import FirstUse
+from reducer.guards.side_effect import FirstUse, FirstUseToKeep
 
 
 class FirstUses:

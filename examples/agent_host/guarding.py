@@ -10,8 +10,7 @@ from examples.agent_host.transcript import Transcript
 from reducer.guards.calls import ToolCall
 from reducer.guards.duplicate_call_id import HistoryCall
 from reducer.guards.pipeline import HistorySeeded, Proposal
-from reducer.guards.side_effect_ladder import UNDECLARED
-from reducer.guards.xid import first_use, xid_of
+from reducer.guards.side_effect import UNDECLARED, first_use, xid_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from reducer.guards.pipeline import (
     TurnStarting,
     reduce,
 )
-from reducer.guards.receipts import Receipt, settle
+from reducer.guards.repeated_failure import Receipt, settle
 from reducer.guards.tool_choice import Transport, request_of
 from reducer.vocabulary import Decision, ExecutionStatus, LoopType, Mode, Outcome
 

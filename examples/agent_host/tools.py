@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reducer.guards.invalid_params import ERROR_TYPE as INVALID_PARAMS
-from reducer.guards.side_effect_ladder import UNDECLARED, ToolDeclaration
-from reducer.guards.xid import XidDeclaration
+from reducer.guards.side_effect import UNDECLARED, ToolDeclaration, XidDeclaration
 from reducer.vocabulary import ExecutionStatus, TerminalStatus, ToolType
 
 Arguments: TypeAlias = Mapping[str, object]

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from examples.agent_host.tools import Arguments, Tool, ToolError
-from reducer.guards.side_effect_ladder import ToolDeclaration
-from reducer.guards.xid import XidDeclaration
+from reducer.guards.side_effect import ToolDeclaration, XidDeclaration
 
 _NO_EFFECT = ToolDeclaration(side_effect=False)
 _EFFECT = ToolDeclaration(side_effect=True)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from reducer.conformance.fields import Fields
 from reducer.guards.modes import parse_mode
-from reducer.guards.outcome import Observation
-from reducer.guards.receipts import SettledBatch
 from reducer.guards.repeated_failure import (
+    Observation,
     PromptStarted,
     RepeatedFailure,
     RepeatedFailureStep,
+    SettledBatch,
     reduce,
 )
 from reducer.guards.transition import Transition

@@ -6,17 +6,22 @@ from typing import NamedTuple, TypeVar
 
 from reducer.conformance.fields import Fields, pointer
 from reducer.guards.calls import ToolCall
-from reducer.guards.side_effect import SideEffectDuplicate, reduce
-from reducer.guards.side_effect_events import Decided, Proposed, Settled, SideEffectStep, Verdict
-from reducer.guards.side_effect_ladder import (
+from reducer.guards.side_effect import (
     UNDECLARED,
+    Decided,
     Idempotency,
     IdempotencyWindow,
     Ladder,
+    Proposed,
     Scope,
+    Settled,
+    SideEffectDuplicate,
+    SideEffectStep,
     ToolDeclaration,
+    Verdict,
+    reduce,
 )
-from reducer.guards.side_effect_state import CallStatus
+from reducer.guards.side_effect.state import CallStatus
 from reducer.vocabulary import ExecutionStatus, Mode
 
 Word = TypeVar("Word", bound=StrEnum)

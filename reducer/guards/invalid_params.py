@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reducer.guards.outcome import Observation
+from reducer.guards.repeated_failure.outcome import Observation
 from reducer.guards.snapshot import Document, seal, unseal
 from reducer.vocabulary import ExecutionStatus, LoopType, TerminalStatus
 

@@ -6,7 +6,7 @@ How each transport is told to use no tool is guards.md 4, rule 1.
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from reducer.guards.identical_events import Turn, TurnMode
+from reducer.guards.identical_call.events import Turn, TurnMode
 
 # Where a host of the XML fallback puts the text that teaches the model its tools; never sent.
 TOOL_INSTRUCTIONS = "tool_instructions"

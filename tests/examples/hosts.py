@@ -13,7 +13,7 @@ from examples.agent_host.stub_model import Say, StubModel, in_order
 from examples.agent_host.tools import Tool, ToolError
 from examples.agent_host.transcript import Transcript
 from reducer.guards.pipeline import GUARDS, Limits
-from reducer.guards.side_effect_ladder import ToolDeclaration
+from reducer.guards.side_effect import ToolDeclaration
 from reducer.guards.texts import REPEATED_FAILURE_REMINDER
 from reducer.vocabulary import Mode
 from tests.control_plane.client.telemetry_doors import Door

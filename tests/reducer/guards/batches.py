@@ -4,9 +4,13 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from reducer.guards.outcome import Observation
-from reducer.guards.receipts import SettledBatch
-from reducer.guards.repeated_failure import PromptStarted, RepeatedFailure, reduce
+from reducer.guards.repeated_failure import (
+    Observation,
+    PromptStarted,
+    RepeatedFailure,
+    SettledBatch,
+    reduce,
+)
 from reducer.vocabulary import Mode, Route
 
 

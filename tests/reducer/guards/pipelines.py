@@ -1,7 +1,6 @@
 """A session under the pipeline, driven as a host drives it."""
 
 from reducer.guards.calls import ToolCall
-from reducer.guards.outcome import Observation
 from reducer.guards.pipeline import (
     GUARDS,
     Answered,
@@ -14,8 +13,8 @@ from reducer.guards.pipeline import (
     TurnStarting,
     reduce,
 )
-from reducer.guards.receipts import SettledBatch
-from reducer.guards.side_effect_ladder import ToolDeclaration
+from reducer.guards.repeated_failure import Observation, SettledBatch
+from reducer.guards.side_effect import ToolDeclaration
 from reducer.vocabulary import Mode
 
 READS = ToolDeclaration(side_effect=False)

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from reducer.guards.calls import ToolCall
-from reducer.guards.side_effect import SideEffectDuplicate, SideEffectStep, reduce
-from reducer.guards.side_effect_events import (
+from reducer.guards.side_effect import (
+    Action,
+    ApprovalScope,
     Decided,
     Event,
+    Ladder,
     PromptStarted,
     Proposed,
     RequestEnded,
-    Settled,
-    ThreadEnded,
-)
-from reducer.guards.side_effect_ladder import (
-    Action,
-    ApprovalScope,
-    Ladder,
     Scope,
+    Settled,
+    SideEffectDuplicate,
+    SideEffectStep,
+    ThreadEnded,
     ToolDeclaration,
+    reduce,
 )
 from reducer.vocabulary import Decision, ExecutionStatus, GuardPhase, Mode
 

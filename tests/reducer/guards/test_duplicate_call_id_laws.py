@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reducer.guards.call_names import CallNames, Layers, Naming
 from reducer.guards.duplicate_call_id import (
     BatchProposed,
     CallAction,
@@ -19,6 +18,7 @@ from reducer.guards.duplicate_call_id import (
     reduce,
     restore,
 )
+from reducer.guards.duplicate_call_id.names import CallNames, Layers, Naming
 from reducer.vocabulary import GuardPhase, Mode, Route
 from tests.reducer.guards.calls import batches, call, duplicate_sessions, session, unreadable
 from tests.strategies import modes

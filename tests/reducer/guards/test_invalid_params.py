@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reducer.guards.invalid_params import InvalidParams, dump, reduce, restore
-from reducer.guards.outcome import Observation
+from reducer.guards.repeated_failure import Observation
 from reducer.vocabulary import LoopType
 
 

@@ -1,13 +1,7 @@
 import pytest
 
-from reducer.guards.outcome import (
-    CallOutcome,
-    CountedFailure,
-    FailureKey,
-    Observation,
-    classify,
-    weigh,
-)
+from reducer.guards.repeated_failure import CallOutcome, FailureKey, Observation
+from reducer.guards.repeated_failure.outcome import CountedFailure, classify, weigh
 from reducer.vocabulary import ResetReason, ToolType
 from tests.reducer.guards.batches import seen
 

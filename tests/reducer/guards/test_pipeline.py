@@ -15,9 +15,15 @@ from reducer.guards.pipeline import (
     Proposal,
     reduce,
 )
-from reducer.guards.semantic import Candidate
-from reducer.guards.side_effect_ladder import Action, Ladder, Scope, ToolDeclaration
-from reducer.guards.side_effect_repeat import FirstUse, Layer
+from reducer.guards.side_effect import (
+    Action,
+    Candidate,
+    FirstUse,
+    Ladder,
+    Layer,
+    Scope,
+    ToolDeclaration,
+)
 from reducer.vocabulary import Decision, LoopType, Mode, Route
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every, fates, only
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from reducer.guards import repeated_failure
 from reducer.guards.pipeline import GUARDS, Limits, Pipeline, dump, restore
-from reducer.guards.receipts import SettledBatch
-from reducer.guards.side_effect_ladder import Action, Ladder
+from reducer.guards.repeated_failure import SettledBatch
+from reducer.guards.side_effect import Action, Ladder
 from reducer.guards.transition import Transition
 from reducer.vocabulary import Decision, LoopType, Mode
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every, only, seen

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from reducer.guards.outcome import Observation
-from reducer.guards.receipts import Receipt, SettledBatch, settle
+from reducer.guards.repeated_failure import Observation, Receipt, SettledBatch, settle
 
 WORD: Any = "a word"
 

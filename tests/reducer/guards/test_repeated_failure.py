@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from reducer.guards import texts
-from reducer.guards.outcome import FailureKey
 from reducer.guards.repeated_failure import (
     BATCH_LIMIT,
     FAILURE_LIMIT,
     GUARD,
     FailureAction,
+    FailureKey,
     PromptStarted,
     RepeatedFailure,
     reduce,

@@ -2,14 +2,8 @@
 
 import pytest
 
-from reducer.guards.side_effect_events import Verdict
-from reducer.guards.side_effect_ladder import (
-    Action,
-    ApprovalScope,
-    Scope,
-)
-from reducer.guards.side_effect_repeat import FirstUse
-from reducer.guards.side_effect_state import CallStatus
+from reducer.guards.side_effect import Action, ApprovalScope, FirstUse, Scope, Verdict
+from reducer.guards.side_effect.state import CallStatus
 from tests.reducer.guards.side_effects import ERROR, Host
 
 BLOCK, REFLECT, SUSPEND, WARN = Action.BLOCK, Action.REFLECT, Action.SUSPEND, Action.WARN

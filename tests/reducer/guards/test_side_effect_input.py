@@ -7,17 +7,22 @@ import pytest
 
 from reducer.guards import texts
 from reducer.guards.calls import ToolCall
-from reducer.guards.side_effect import SideEffectDuplicate, reduce
-from reducer.guards.side_effect_events import Decided, Proposed, RequestEnded, Settled, Verdict
-from reducer.guards.side_effect_ladder import (
+from reducer.guards.side_effect import (
     UNDECLARED,
     Action,
     ApprovalScope,
+    Decided,
+    FirstUse,
     Ladder,
+    Proposed,
+    RequestEnded,
     Scope,
+    Settled,
+    SideEffectDuplicate,
     ToolDeclaration,
+    Verdict,
+    reduce,
 )
-from reducer.guards.side_effect_repeat import FirstUse
 from reducer.vocabulary import Mode
 from tests.reducer.guards.side_effects import Host
 

@@ -3,10 +3,20 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reducer.guards.side_effect import SideEffectDuplicate, dump, reduce, restore
-from reducer.guards.side_effect_events import Decided, Proposed, Settled, Verdict
-from reducer.guards.side_effect_ladder import Action, Ladder, Scope
-from reducer.guards.side_effect_state import CallStatus
+from reducer.guards.side_effect import (
+    Action,
+    Decided,
+    Ladder,
+    Proposed,
+    Scope,
+    Settled,
+    SideEffectDuplicate,
+    Verdict,
+    dump,
+    reduce,
+    restore,
+)
+from reducer.guards.side_effect.state import CallStatus
 from reducer.vocabulary import Decision, ExecutionStatus, GuardPhase, Mode
 from tests.reducer.guards.side_effects import (
     after,

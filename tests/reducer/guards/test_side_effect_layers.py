@@ -4,10 +4,20 @@ import pytest
 
 from reducer.guards import texts
 from reducer.guards.calls import ToolCall
-from reducer.guards.semantic import Candidate, Fields, find_candidate
-from reducer.guards.side_effect_events import FirstUseToKeep, Verdict
-from reducer.guards.side_effect_ladder import Action, Scope, ToolDeclaration
-from reducer.guards.side_effect_repeat import FirstUse, Layer, Question, Repeat
+from reducer.guards.side_effect import (
+    Action,
+    Candidate,
+    FirstUse,
+    FirstUseToKeep,
+    Layer,
+    Question,
+    Repeat,
+    Scope,
+    ToolDeclaration,
+    Verdict,
+    find_candidate,
+)
+from reducer.guards.side_effect.semantic import Fields
 from reducer.vocabulary import Decision, GuardPhase, Mode
 from tests.reducer.guards.side_effects import ERROR, Host, told
 

@@ -3,10 +3,16 @@
 import pytest
 
 from reducer.guards import texts
-from reducer.guards.side_effect_events import PromptStarted, SideEffectStep, Verdict
-from reducer.guards.side_effect_ladder import Action
-from reducer.guards.side_effect_repeat import DuplicateError, Incident, Layer
-from reducer.guards.side_effect_state import CallStatus
+from reducer.guards.side_effect import (
+    Action,
+    DuplicateError,
+    Incident,
+    Layer,
+    PromptStarted,
+    SideEffectStep,
+    Verdict,
+)
+from reducer.guards.side_effect.state import CallStatus
 from reducer.vocabulary import Decision, GuardPhase, Mode, Route
 from tests.reducer.guards.side_effects import Host, told
 

@@ -4,11 +4,7 @@ import pytest
 
 from reducer.guards import texts
 from reducer.guards.calls import ToolCall
-from reducer.guards.side_effect_events import Proposed, RequestEnded, ThreadEnded, Verdict
-from reducer.guards.side_effect_ladder import (
-    Action,
-    Scope,
-)
+from reducer.guards.side_effect import Action, Proposed, RequestEnded, Scope, ThreadEnded, Verdict
 from tests.reducer.guards.side_effects import Host
 
 BLOCK, REFLECT, SUSPEND, WARN = Action.BLOCK, Action.REFLECT, Action.SUSPEND, Action.WARN

@@ -3,15 +3,16 @@
 import pytest
 
 from reducer.guards import texts
-from reducer.guards.side_effect_events import Verdict
-from reducer.guards.side_effect_ladder import (
+from reducer.guards.side_effect import (
     Action,
+    FirstUse,
     Idempotency,
     IdempotencyWindow,
+    Layer,
     ToolDeclaration,
+    Verdict,
 )
-from reducer.guards.side_effect_repeat import FirstUse, Layer
-from reducer.guards.side_effect_state import CallStatus
+from reducer.guards.side_effect.state import CallStatus
 from reducer.vocabulary import ExecutionStatus
 from tests.reducer.guards.side_effects import ERROR, Host
 

@@ -2,8 +2,14 @@ import json
 
 import pytest
 
-from reducer.guards.side_effect import SideEffectDuplicate, dump, restore
-from reducer.guards.side_effect_ladder import Action, ApprovalScope, Scope
+from reducer.guards.side_effect import (
+    Action,
+    ApprovalScope,
+    Scope,
+    SideEffectDuplicate,
+    dump,
+    restore,
+)
 from reducer.vocabulary import Mode, Route
 from tests.reducer.guards.side_effects import Host
 

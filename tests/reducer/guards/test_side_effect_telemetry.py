@@ -2,11 +2,9 @@
 
 import pytest
 
-from reducer.guards.side_effect import GUARD
-from reducer.guards.side_effect_events import PromptStarted
-from reducer.guards.side_effect_ladder import Action, Scope, ToolDeclaration
-from reducer.guards.side_effect_rungs import advanced
-from reducer.guards.side_effect_state import Mark
+from reducer.guards.side_effect import GUARD, Action, PromptStarted, Scope, ToolDeclaration
+from reducer.guards.side_effect.rungs import advanced
+from reducer.guards.side_effect.state import Mark
 from reducer.guards.transition import FailureBucket, Transition
 from reducer.vocabulary import Decision, GuardPhase, Mode, Route
 from tests.reducer.guards.side_effects import ERROR, Host, told

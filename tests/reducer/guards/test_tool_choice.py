@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from reducer.guards.identical_events import SynthesisCause, Turn, TurnMode
+from reducer.guards.identical_call import SynthesisCause, Turn, TurnMode
 from reducer.guards.texts import BUDGET_NOTE, REPETITION_NOTE
 from reducer.guards.tool_choice import Transport, request_of
 

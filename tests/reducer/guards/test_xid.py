@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reducer.guards.side_effect_repeat import FirstUse
-from reducer.guards.xid import (
-    SCHEME,
-    XidDeclaration,
-    field_values,
-    first_use,
-    normalised,
-    xid_of,
-)
+from reducer.guards.side_effect import FirstUse, XidDeclaration, first_use, xid_of
+from reducer.guards.side_effect.xid import SCHEME, field_values, normalised
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 VECTORS = json.loads((FIXTURES / "xid_vectors.json").read_text(encoding="utf-8"))

@@ -1,0 +1,222 @@
+"""Identical call: the model concludes one call short of the limit, at the limit the run fails.
+
+The rules and their sources are guards.md 4; the modes are guards.md 1a.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from operator import attrgetter
+from typing import NamedTuple
+
+from reducer.guards.calls import ToolCall
+from reducer.guards.identical_call.events import (
+    BatchSettled,
+    Budget,
+    CallsProposed,
+    Event,
+    Failure,
+    RunAction,
+    RunStarted,
+    SynthesisCause,
+    Turn,
+    TurnMode,
+    TurnStarted,
+)
+from reducer.guards.identical_call.state import (
+    GUARD,
+    IdenticalCall,
+    PendingCall,
+)
+from reducer.guards.identical_call.tally import Tally, evidence_digest
+from reducer.guards.transition import FailureBucket, Transition
+from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, ResetReason
+
+
+class IdenticalCallStep(NamedTuple):
+    """The new state, what to report, and what a host does.
+
+    `turn` says how to call the model, None when it must not be called. With the action `fail`
+    nothing of the batch runs, and `failure` says why. `loop_type` is set once, by the step that
+    found the loop.
+    """
+
+    state: IdenticalCall
+    transitions: tuple[Transition, ...] = ()
+    action: RunAction = RunAction.NONE
+    turn: Turn | None = None
+    failure: Failure | None = None
+    loop_type: LoopType | None = None
+
+
+def reduce(state: IdenticalCall, event: Event) -> IdenticalCallStep:
+    """Return the state after an event, with what to report and to do.
+
+    A call without a fingerprint is never counted. A failed run stays failed until a new one.
+
+    Raises:
+        ValueError: no event of this guard, a budget that is no `Budget`, or an evidence key that
+            is no text.
+    """
+    match event:
+        case RunStarted():
+            return IdenticalCallStep(_started(state, event))
+        case TurnStarted() | CallsProposed() | BatchSettled() if state.failure is not None:
+            return IdenticalCallStep(state, action=RunAction.FAIL, failure=state.failure)
+        case TurnStarted(budget=budget):
+            return _turn_started(state, Budget(budget))
+        case CallsProposed(calls=calls):
+            return _proposed(state, calls)
+        case BatchSettled():
+            return _settled(state, event)
+    raise ValueError(
+        f"event is a {type(event).__name__}; "
+        "pass a RunStarted, TurnStarted, CallsProposed or BatchSettled"
+    )
+
+
+def _started(state: IdenticalCall, event: RunStarted) -> IdenticalCall:
+    return IdenticalCall.start(
+        state.mode if event.mode is None else event.mode,
+        route=state.route if event.route is None else event.route,
+        threshold=state.threshold,
+        max_evidence_resets=state.max_evidence_resets,
+    )
+
+
+def _turn_started(state: IdenticalCall, budget: Budget) -> IdenticalCallStep:
+    if budget is Budget.EXHAUSTED:
+        return _failed(replace(state, turn=None, pending=None), Failure.BUDGET_EXCEEDED)
+    # A turn that is still open is tried once more: what was spent before is not given back.
+    was_reserve = state.turn is not None and state.turn.cause is SynthesisCause.BUDGET
+    is_owed = state.is_repeating and state.acts_as is not Mode.OFF
+    transitions: tuple[Transition, ...] = ()
+    turn = Turn()
+    phase = state.phase
+    if budget is Budget.RESERVE or was_reserve:
+        turn = Turn(TurnMode.SYNTHESIS_ONLY, SynthesisCause.BUDGET)
+    elif is_owed:
+        turn = _TURNS[state.acts_as]
+        if phase not in {GuardPhase.WARNED, GuardPhase.LATCHED}:
+            phase = GuardPhase.WARNED
+            word = Decision.WOULD_WARN if state.acts_as is Mode.SHADOW else Decision.WARNED
+            transitions = (_transition(state, word, phase, state.tallies.leading),)
+    after = replace(state, turn=turn, phase=phase, pending=None, is_finished=False)
+    return IdenticalCallStep(after, transitions, turn=turn)
+
+
+def _proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
+    if not calls:
+        after = replace(state, turn=None, pending=None, is_finished=True)
+        return IdenticalCallStep(after, action=RunAction.COMPLETE)
+    turn = state.turn
+    if turn is not None and turn.mode is TurnMode.SYNTHESIS_ONLY:
+        closed = replace(state, turn=None, pending=None)
+        if turn.cause is SynthesisCause.BUDGET:
+            return _failed(closed, Failure.BUDGET_EXCEEDED)
+        return _looped(closed, state.tallies.leading)
+    if state.mode is Mode.OFF:
+        pending = tuple(PendingCall(call.call_id, None) for call in calls)
+        after = replace(state, turn=None, pending=pending, is_finished=False)
+        return IdenticalCallStep(after, action=RunAction.DISPATCH)
+    return _counted(state, calls)
+
+
+def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
+    asked = [call.fingerprint for call in calls if call.fingerprint is not None]
+    tallies = state.tallies.counted(asked, streak_from=min(_STREAK_FROM, state.threshold - 1))
+    batch = [tallies.by_call[call] for call in asked]
+    over = next((tally for tally in batch if tally.times >= state.threshold), None)
+    if over is not None and state.acts_as is Mode.ENFORCE:
+        return _looped(replace(state, tallies=tallies, turn=None, pending=None), over)
+    most = max(batch, key=_times, default=_NO_CALL)
+    transitions: tuple[Transition, ...] = ()
+    phase = state.phase
+    if phase is not GuardPhase.LATCHED:
+        if over is not None:
+            phase = GuardPhase.LATCHED
+            transitions = (_transition(state, Decision.WOULD_STOP, phase, over),)
+        elif most.times >= _STREAK_FROM:
+            phase = phase if phase is GuardPhase.WARNED else GuardPhase.TRACKING
+            transitions = (_transition(state, Decision.TRACKED, phase, most),)
+    after = replace(
+        state,
+        tallies=tallies,
+        turn=None,
+        pending=tuple(PendingCall(call.call_id, call.fingerprint) for call in calls),
+        is_finished=False,
+        phase=phase,
+    )
+    return IdenticalCallStep(after, transitions, RunAction.DISPATCH)
+
+
+def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
+    found = list(_evidence(state, event)) if event.evidence else []
+    if not found:
+        return IdenticalCallStep(replace(state, pending=None))
+    tallies, restarted = state.tallies.settled(found, max_resets=state.max_evidence_resets)
+    after = replace(state, tallies=tallies, pending=None)
+    if not restarted or state.phase is GuardPhase.LATCHED:
+        return IdenticalCallStep(after)
+    phase = _phase_after_restart(after)
+    transition = _transition(after, Decision.RESET, phase, restarted[0])
+    return IdenticalCallStep(replace(after, phase=phase), (transition,))
+
+
+def _evidence(state: IdenticalCall, event: BatchSettled) -> Iterator[tuple[str, str]]:
+    """Yield the fingerprint of each counted call that brought evidence, and its key's digest."""
+    for call_id, fingerprint in state.pending or ():
+        key = None if call_id is None else event.evidence.get(call_id)
+        if key is not None and not isinstance(key, str):
+            raise ValueError(
+                f"evidence holds a {type(key).__name__}; pass a digest of the result as text"
+            )
+        if key and fingerprint is not None:
+            yield fingerprint, evidence_digest(key)
+
+
+def _phase_after_restart(state: IdenticalCall) -> GuardPhase:
+    # A warned guard owes its turn to a call that was not restarted: that one would be latched.
+    if state.phase is GuardPhase.WARNED:
+        return GuardPhase.WARNED
+    return GuardPhase.TRACKING if state.max_count >= _STREAK_FROM else GuardPhase.IDLE
+
+
+def _failed(state: IdenticalCall, failure: Failure) -> IdenticalCallStep:
+    after = replace(state, failure=failure)
+    return IdenticalCallStep(after, action=RunAction.FAIL, failure=failure)
+
+
+def _looped(state: IdenticalCall, tally: Tally) -> IdenticalCallStep:
+    step = _failed(state, Failure.TOOL_LOOP_DETECTED)
+    return step._replace(
+        state=replace(step.state, phase=GuardPhase.LATCHED),
+        transitions=(_transition(state, Decision.STOPPED, GuardPhase.LATCHED, tally),),
+        loop_type=LoopType.IDENTICAL_TOOL_CALL,
+    )
+
+
+def _transition(
+    state: IdenticalCall, decision: Decision, phase: GuardPhase, tally: Tally
+) -> Transition:
+    return Transition(
+        guard=GUARD,
+        route=state.route,
+        mode=state.mode,
+        phase_from=state.phase,
+        phase_to=phase,
+        decision=decision,
+        # Only evidence restarts a count: the call went through and brought something new.
+        reset_reason=ResetReason.SUCCESS if decision is Decision.RESET else None,
+        failure_count=FailureBucket.of(tally.times),
+        candidate_ordinal=tally.ordinal,
+    )
+
+
+_STREAK_FROM = 2
+_NO_CALL = Tally()
+_times = attrgetter("times")
+_TURNS = {
+    Mode.SHADOW: Turn(),
+    Mode.WARN: Turn(TurnMode.NORMAL, SynthesisCause.REPETITION),
+    Mode.ENFORCE: Turn(TurnMode.SYNTHESIS_ONLY, SynthesisCause.REPETITION),
+}

@@ -1,0 +1,94 @@
+"""How often a run has asked for each call, and what new evidence takes back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import NamedTuple
+
+from reducer.guards.canonical import DIGEST_BYTES
+
+
+class Tally(NamedTuple):
+    """One call: its count since the last restart, the digest of its last evidence key, its streak.
+
+    `ordinal` numbers the run's streaks from 1; 0 while the call has not repeated.
+    """
+
+    times: int = 0
+    evidence: str | None = None
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """The counts of a run by the fingerprint of the call.
+
+    `leader` has the highest count, and got there first among those still there.
+    """
+
+    by_call: Mapping[str, Tally] = field(default_factory=dict)
+    leader: str | None = None
+    resets_used: int = 0
+    last_ordinal: int = 0
+
+    @property
+    def leading(self) -> Tally:
+        """The tally of the leader; that of no call when nothing was counted."""
+        return Tally() if self.leader is None else self.by_call[self.leader]
+
+    def counted(self, calls: Sequence[str], *, streak_from: int) -> "Tallies":
+        """Return the tallies after each of these calls was asked for once more.
+
+        A call's streak gets its number when its count comes to `streak_from`.
+        """
+        tallies = dict(self.by_call)
+        leader, most, last_ordinal = self.leader, self.leading.times, self.last_ordinal
+        for call in calls:
+            times, evidence, ordinal = tallies.get(call, _NEVER)
+            times += 1
+            if times >= streak_from and ordinal == 0:
+                last_ordinal += 1
+                ordinal = last_ordinal
+            tallies[call] = Tally(times, evidence, ordinal)
+            if times > most:
+                leader, most = call, times
+        return Tallies(tallies, leader, self.resets_used, last_ordinal)
+
+    def settled(self, found: Iterable[tuple[str, str]], *, max_resets: int) -> "Settled":
+        """Return the tallies after evidence, given as pairs of call and digest of its key.
+
+        The first evidence of a call is only kept. Evidence unlike the one before restarts a
+        count above 1 at 1, as long as the run has restarts left (guards.md 4, rule 4).
+        """
+        tallies = dict(self.by_call)
+        restarted = []
+        resets_used = self.resets_used
+        for call, evidence in found:
+            before = tallies[call]
+            is_new = before.evidence is not None and before.evidence != evidence
+            if is_new and before.times > 1 and resets_used < max_resets:
+                restarted.append(before)
+                resets_used += 1
+                tallies[call] = Tally(1, evidence)
+            else:
+                tallies[call] = before._replace(evidence=evidence)
+        leader = self.leader
+        if restarted:
+            leader = max(tallies, key=lambda call: tallies[call].times)
+        after = Tallies(tallies, leader, resets_used, self.last_ordinal)
+        return Settled(after, tuple(restarted))
+
+
+class Settled(NamedTuple):
+    """The tallies after a batch, and those whose count was restarted, as they were before."""
+
+    tallies: Tallies
+    restarted: tuple[Tally, ...]
+
+
+_NEVER = Tally()
+
+
+def evidence_digest(key: str) -> str:
+    """Return 32 hex digits that stand for an evidence key, so that no content is kept."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()

@@ -1,0 +1,182 @@
+"""One event of the pipeline in: what each guard in turn makes of it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reducer.guards import (
+    duplicate_call_id,
+    identical_call,
+    invalid_params,
+    repeated_failure,
+    side_effect,
+)
+from reducer.guards.duplicate_call_id import HistorySeeded
+from reducer.guards.identical_call import RunAction, RunStarted, TurnStarted
+from reducer.guards.pipeline.events import (
+    Answered,
+    BatchProposed,
+    BatchSettled,
+    CallFate,
+    Event,
+    Fate,
+    PipelineStep,
+    PromptStarted,
+    TurnStarting,
+)
+from reducer.guards.pipeline.proposal import proposed, stop_of
+from reducer.guards.pipeline.state import (
+    Pipeline,
+    RunningCall,
+    effective,
+)
+from reducer.guards.repeated_failure import FailureAction, RepeatedFailure
+from reducer.guards.side_effect import SideEffectDuplicate
+from reducer.guards.side_effect.events import (
+    Decided,
+    FirstUseToKeep,
+    RequestEnded,
+    Settled,
+    Verdict,
+)
+from reducer.guards.total_calls import TotalCalls
+from reducer.guards.transition import Transition
+from reducer.vocabulary import ExecutionStatus, LoopType, Mode
+
+
+def reduce(state: Pipeline, event: Event) -> PipelineStep:
+    """Return the state after an event, with what to report and to do.
+
+    After a stop nothing runs any more until a new prompt begins.
+
+    Raises:
+        ValueError: no event of the pipeline, or one that a guard refuses; naming the field.
+    """
+    match event:
+        case BatchSettled():
+            return _settled(state, event)
+        case BatchProposed():
+            return proposed(state, event)
+        case TurnStarting():
+            return _turn(state, event)
+        case Answered():
+            return _answered(state, event)
+        case PromptStarted():
+            return PipelineStep(_prompt(state, event))
+        case HistorySeeded():
+            duplicate = duplicate_call_id.reduce(state.duplicate, event).state
+            return PipelineStep(replace(state, duplicate=duplicate))
+    raise ValueError(f"event is a {type(event).__name__}; pass one of pipeline_events.Event")
+
+
+def _prompt(state: Pipeline, event: PromptStarted) -> Pipeline:
+    mode_of = effective(event.modes, event.route)
+    ladder = state.side_effect
+    if state.request is not None:
+        ladder = side_effect.reduce(ladder, RequestEnded(state.request)).state
+    ladder_start = side_effect.PromptStarted(mode_of[side_effect.GUARD], event.route)
+    ids_start = duplicate_call_id.PromptStarted(mode_of[duplicate_call_id.GUARD], event.route)
+    run_start = RunStarted(mode_of[identical_call.GUARD], event.route)
+    return Pipeline(
+        duplicate_call_id.reduce(state.duplicate, ids_start).state,
+        identical_call.reduce(state.identical, run_start).state,
+        side_effect.reduce(ladder, ladder_start).state,
+        RepeatedFailure.start(mode_of[repeated_failure.GUARD], route=event.route),
+        total=TotalCalls(state.total.limit),
+        last_key=state.last_key,
+    )
+
+
+def _turn(state: Pipeline, event: TurnStarting) -> PipelineStep:
+    if state.stopped_by is not None:
+        return PipelineStep(state, stop=stop_of(state.stopped_by))
+    step = identical_call.reduce(state.identical, TurnStarted(event.budget))
+    after = replace(state, identical=step.state, running=())
+    if step.action is RunAction.FAIL:
+        return PipelineStep(after, step.transitions, stop=stop_of(step.loop_type))
+    return PipelineStep(after, step.transitions, step.turn)
+
+
+def _answered(state: Pipeline, event: Answered) -> PipelineStep:
+    """Pass on what a person said; an answer that comes to no open question changes nothing."""
+    waiting = {call.key: call for call in state.running}
+    if state.request is None or event.key not in waiting:
+        return PipelineStep(state)
+    decided = Decided(event.key, state.request, event.is_approved, event.now_ms)
+    step = side_effect.reduce(state.side_effect, decided)
+    if step.verdict is Verdict.UNASKED:
+        return PipelineStep(state)
+    if step.verdict is Verdict.EXECUTE:
+        run = _fate(waiting[event.key], Fate.RUN, None)
+        return PipelineStep(replace(state, side_effect=step.state), step.transitions, fates=(run,))
+    over = (event.key, *(key for key in step.resolved if key in waiting))
+    after = replace(
+        state,
+        side_effect=step.state,
+        running=tuple(call for call in state.running if call.key not in over),
+    )
+    fates = tuple(_fate(waiting[key], Fate.ANSWER, step.text) for key in over)
+    return PipelineStep(after, step.transitions, fates=fates)
+
+
+def _fate(call: RunningCall, fate: Fate, text: str | None) -> CallFate:
+    return CallFate(fate, call.key, call.call_id, call.tool, text)
+
+
+def _settled(state: Pipeline, event: BatchSettled) -> PipelineStep:
+    observations = event.batch.observations
+    invalid = invalid_params.reduce(state.invalid, observations)
+    counted = identical_call.reduce(state.identical, identical_call.BatchSettled(event.evidence))
+    ladder, transitions, first_uses = _work_done(state, event)
+    loop = invalid.loop_type
+    if loop is None and state.is_blocked:
+        loop = LoopType.SIDE_EFFECT_DUPLICATE
+    repeated, reminder = state.repeated, None
+    if loop is None:
+        step = repeated_failure.reduce(repeated, event.batch)
+        repeated = step.state
+        transitions = (*transitions, *step.transitions)
+        loop = step.action.loop_type
+        reminder = step.action.text if step.action is FailureAction.REMIND else None
+    after = Pipeline(
+        state.duplicate,
+        counted.state,
+        ladder,
+        repeated,
+        invalid.state,
+        state.total,
+        state.request,
+        stopped_by=state.stopped_by if loop is None else loop,
+        last_key=state.last_key,
+    )
+    return PipelineStep(
+        after,
+        (*counted.transitions, *transitions),
+        reminder=reminder,
+        stop=None if loop is None else stop_of(loop),
+        first_uses=first_uses,
+    )
+
+
+def _work_done(
+    state: Pipeline, event: BatchSettled
+) -> tuple[SideEffectDuplicate, tuple[Transition, ...], tuple[FirstUseToKeep, ...]]:
+    """Tell the side-effect guard how each call that ran has ended."""
+    ladder, request = state.side_effect, state.request
+    if ladder.mode is Mode.OFF or request is None:
+        return ladder, (), ()
+    ran = {call.key for call in state.running}
+    transitions: list[Transition] = []
+    first_uses: list[FirstUseToKeep] = []
+    for seen in event.batch.observations:
+        if seen.call_id is None or seen.call_id not in ran:
+            continue
+        status = _STATUSES.get(seen.execution_status)
+        step = side_effect.reduce(ladder, Settled(seen.call_id, request, status, event.now_ms))
+        ladder = step.state
+        transitions += step.transitions
+        if step.first_use is not None:
+            first_uses.append(step.first_use)
+    return ladder, tuple(transitions), tuple(first_uses)
+
+
+_STATUSES: Mapping[str | None, ExecutionStatus] = {word.value: word for word in ExecutionStatus}

@@ -1,0 +1,45 @@
+"""One event of the side-effect duplicate guard in, the new state and a verdict out."""
+
+from reducer.guards.modes import mode_on
+from reducer.guards.side_effect.answers import decided, ended, settled
+from reducer.guards.side_effect.events import (
+    Decided,
+    Event,
+    PromptStarted,
+    Proposed,
+    RequestEnded,
+    Settled,
+    SideEffectStep,
+    ThreadEnded,
+)
+from reducer.guards.side_effect.proposal import proposed
+from reducer.guards.side_effect.state import SideEffectDuplicate
+
+
+def reduce(state: SideEffectDuplicate, event: Event) -> SideEffectStep:
+    """Return the new state, the verdict on a call, and what goes with it.
+
+    Raises:
+        ValueError: the event is none of this guard's.
+    """
+    match event:
+        case Proposed():
+            return proposed(state, event)
+        case Settled():
+            return settled(state, event)
+        case Decided():
+            return decided(state, event)
+        case PromptStarted(mode=mode, route=route):
+            return SideEffectStep(
+                SideEffectDuplicate(
+                    mode_on(route, mode),
+                    route,
+                    state.ladder,
+                    state.tracks,
+                    state.requests,
+                    state.is_enforcement_disabled,
+                )
+            )
+        case RequestEnded() | ThreadEnded():
+            return SideEffectStep(ended(state, event))
+    raise ValueError(f"event is a {type(event).__name__}; pass one of side_effect.Event")

@@ -1,0 +1,224 @@
+"""What the side-effect guard remembers: first runs, calls, refusals; ids and digests alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from reducer.guards.modes import mode_on
+from reducer.guards.side_effect.ladder import DEFAULT_LADDER, Ladder, Scope
+from reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
+from reducer.guards.transition import FailureBucket, Transition
+from reducer.vocabulary import Decision, GuardPhase, Mode, Route
+
+GUARD = "side_effect_duplicate"
+SCHEMA = 1
+
+
+class CallStatus(StrEnum):
+    """What became of a call."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REFLECTED = "reflected"
+    SUSPENDED = "suspended"
+    DENIED = "denied"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the record answers for the call from now on; a failed one may run again."""
+        return self in _FINISHED
+
+
+_FINISHED = frozenset({CallStatus.SUCCEEDED, CallStatus.REFLECTED, CallStatus.DENIED})
+
+
+class OpenQuestion(NamedTuple):
+    """What a suspended call waits for.
+
+    `home` is the identity of its own arguments, `about` the one it was found to repeat.
+    """
+
+    home: str
+    about: str
+    repeat: Repeat
+
+
+class CallRecord(NamedTuple):
+    """One call of a request.
+
+    While it runs, `home` is the identity of its arguments, None when the guard has no say in it.
+    `xid` is there when a success is to be kept as a first use; `question` while it is suspended.
+    """
+
+    status: CallStatus
+    home: str | None = None
+    xid: str | None = None
+    channel: str | None = None
+    is_approved: bool = False
+    question: OpenQuestion | None = None
+
+
+class Track(NamedTuple):
+    """One identity: its first successful run, the runs in flight, and whether it was nudged."""
+
+    first: FirstUse | None = None
+    running: tuple[FirstUse, ...] = ()
+    is_nudged: bool = False
+
+    def with_running(self, use: FirstUse) -> "Track":
+        """Return the track with a run in flight; one more start of the same call is the same."""
+        running = _others(self.running, use.request, use.call_id)
+        return Track(self.first, (*running, use), self.is_nudged)
+
+    def without_running(self, request: str, call_id: str) -> "Track":
+        """Return the track without a run that settled."""
+        return Track(self.first, _others(self.running, request, call_id), self.is_nudged)
+
+    def without_runs_of(self, request: str) -> "Track":
+        """Return the track without what was in flight when its request ended."""
+        running = tuple(use for use in self.running if use.request != request)
+        return Track(self.first, running, self.is_nudged)
+
+
+def _others(running: tuple[FirstUse, ...], request: str, call_id: str) -> tuple[FirstUse, ...]:
+    if not running:
+        return running
+    return tuple(use for use in running if (use.request, use.call_id) != (request, call_id))
+
+
+class Mark(NamedTuple):
+    """Where an identity stands within one request, as telemetry tells it."""
+
+    ordinal: int
+    phase: GuardPhase = GuardPhase.IDLE
+    repeats: int = 0
+
+
+class RequestLog(NamedTuple):
+    """What is known of one request, its sub-agents' calls included."""
+
+    calls: Mapping[str, CallRecord]
+    refused: Mapping[str, FirstUse]
+    marks: Mapping[str, Mark]
+    next_ordinal: int
+
+    def with_call(self, call_id: str, record: CallRecord) -> "RequestLog":
+        """Return the log with a call's record."""
+        calls = {**self.calls, call_id: record}
+        return RequestLog(calls, self.refused, self.marks, self.next_ordinal)
+
+    def with_mark(self, identity: str, mark: Mark) -> "RequestLog":
+        """Return the log with an identity's mark; its ordinal is spent."""
+        marks = {**self.marks, identity: mark}
+        ordinal = max(self.next_ordinal, mark.ordinal + 1)
+        return RequestLog(self.calls, self.refused, marks, ordinal)
+
+    def without_mark(self, identity: str) -> "RequestLog":
+        """Return the log with an identity that is new work again, and will be a new candidate."""
+        if identity not in self.marks:
+            return self
+        marks = {each: mark for each, mark in self.marks.items() if each != identity}
+        return RequestLog(self.calls, self.refused, marks, self.next_ordinal)
+
+    def mark_of(self, identity: str) -> Mark:
+        """Return an identity's mark, or the one it starts with."""
+        return self.marks.get(identity) or Mark(self.next_ordinal)
+
+
+NEW_REQUEST = RequestLog({}, {}, {}, 1)
+NEW_TRACK = Track()
+
+
+@dataclass(frozen=True, slots=True)
+class SideEffectDuplicate:
+    """The guard's state, for one thread or one request, as the host keeps it."""
+
+    mode: Mode
+    route: Route = Route.INTERACTIVE_FOREGROUND
+    ladder: Ladder = DEFAULT_LADDER
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    requests: Mapping[str, RequestLog] = field(default_factory=dict)
+    is_enforcement_disabled: bool = False
+
+    @classmethod
+    def start(
+        cls,
+        mode: Mode,
+        *,
+        route: Route = Route.INTERACTIVE_FOREGROUND,
+        ladder: Ladder = DEFAULT_LADDER,
+    ) -> "SideEffectDuplicate":
+        """Return the state before any call; without a ladder a repeat asks a person."""
+        return cls(mode_on(route, mode), route, ladder)
+
+    @property
+    def withholds(self) -> bool:
+        """Whether a call may be kept from running at all."""
+        return self.mode is Mode.ENFORCE and not self.is_enforcement_disabled
+
+    def log_of(self, request: str) -> RequestLog:
+        """Return what is known of a request."""
+        return self.requests.get(request, NEW_REQUEST)
+
+    def with_log(self, request: str, log: RequestLog) -> "SideEffectDuplicate":
+        """Return the state with a request's log."""
+        return self.with_known(self.tracks, {**self.requests, request: log})
+
+    def with_work(
+        self, identity: str, track: Track, *, request: str, log: RequestLog
+    ) -> "SideEffectDuplicate":
+        """Return the state with an identity's track and a request's log."""
+        tracks = {**self.tracks, identity: track}
+        if track == NEW_TRACK:
+            del tracks[identity]
+        return self.with_known(tracks, {**self.requests, request: log})
+
+    def with_known(
+        self, tracks: Mapping[str, Track], requests: Mapping[str, RequestLog]
+    ) -> "SideEffectDuplicate":
+        """Return the state with other tracks and requests."""
+        return SideEffectDuplicate(
+            self.mode, self.route, self.ladder, tracks, requests, self.is_enforcement_disabled
+        )
+
+    def transition(self, before: Mark, after: Mark, decision: Decision) -> Transition:
+        """Return what telemetry is told of one decision about one identity."""
+        return Transition(
+            guard=GUARD,
+            route=self.route,
+            mode=self.mode,
+            phase_from=before.phase,
+            phase_to=after.phase,
+            decision=decision,
+            failure_count=FailureBucket.of(after.repeats),
+            candidate_ordinal=after.ordinal,
+        )
+
+
+class Place(NamedTuple):
+    """Where repeats of a call are looked for; `key` begins every identity in it."""
+
+    scope: Scope
+    key: str
+
+
+def place_of(ladder: Ladder, request: str, thread: str | None) -> Place:
+    """Return the place of a call: its thread if the ladder says so and it has one."""
+    if ladder.scope is Scope.THREAD and thread is not None and thread.strip():
+        return Place(Scope.THREAD, place_key(Scope.THREAD, thread))
+    return Place(Scope.REQUEST, place_key(Scope.REQUEST, request))
+
+
+def place_key(scope: Scope, name: str) -> str:
+    """Return what the identities of a request or thread begin with.
+
+    The length keeps any two names apart, whatever characters they have.
+    """
+    return f"{scope}/{len(name)}/{name}/"
+
+
+def identity_of(place: Place, layer: Layer, digest: str) -> str:
+    """Return the key of an identity within its place."""
+    return f"{place.key}{layer}/{digest}"
