@@ -93,7 +93,9 @@ def check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -
     if tuple(revisions.get(day) for day in days) == evaluation.day_revisions:
         return
     wave = evaluation.wave or 0
-    rows = context.evidence.owner_days(rollout.environment, rollout.guard, wave, days)
+    rows = context.evidence.owner_days(
+        rollout.environment, rollout.guard, wave, days, source=rollout.evidence_source
+    )
     then = {sums.cohort: sums for sums in evaluation.cohort_sums}
     now = {sums.cohort: sums for sums in cohort_sums(rows)}
     tolerance = context.policies.of(rollout.environment).revision_tolerance

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 from control_plane.commands.trust import trusted_producers
 from control_plane.context import Context
+from control_plane.queries.days import floor_of
 from reducer.rollout.days import COMPARED_DAYS, complete_days
 from reducer.rollout.draw import Roster, draw, salt_text
 from reducer.rollout.eligibility import (
@@ -46,7 +47,7 @@ def frozen_wave(context: Context, rollout: Rollout, draft: Wave) -> tuple[Wave, 
 def _eligible(context: Context, rollout: Rollout, draft: Wave) -> tuple[str, ...]:
     today = context.clock.now().date()
     trusted = trusted_producers(context, rollout.environment)
-    days = _complete_days(context, rollout.environment, today)
+    days = _complete_days(context, rollout, today)
     everyone = context.owners.all_facts(rollout.environment)
     return tuple(
         pseudonym
@@ -66,11 +67,13 @@ def _is_eligible(facts: OwnerFacts, draft: Wave, *, today: date, trusted: frozen
     return not against
 
 
-def _complete_days(context: Context, environment: str, today: date) -> tuple[date, ...]:
+def _complete_days(context: Context, rollout: Rollout, today: date) -> tuple[date, ...]:
     """Return the last complete days of the environment, oldest first, whatever wave they lie in."""
-    floor = context.policies.of(environment).coverage_floor
+    source = rollout.evidence_source
+    floor = floor_of(context, rollout.environment, source)
     oldest = today - timedelta(days=_LOOK_BACK_DAYS)
     back = range(_LOOK_BACK_DAYS + COMPARED_DAYS, 0, -1)
-    sealed = context.evidence.sealed_days(environment, [today - timedelta(days=at) for at in back])
+    looked_at = [today - timedelta(days=at) for at in back]
+    sealed = context.evidence.sealed_days(rollout.environment, looked_at, source)
     complete = complete_days(sealed, coverage_floor=floor)
     return tuple(day for day in complete if day >= oldest)[-MEMORY_DAYS:]

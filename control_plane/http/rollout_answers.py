@@ -139,7 +139,7 @@ def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
 def wave_answer(rollout: Rollout, wave: Wave) -> WaveAnswer:
     """Return a wave as answered, with each day it has touched."""
     address = rollout_address(rollout.environment, rollout.guard)
-    days = wave_days(requests.context(), rollout.environment, wave)
+    days = wave_days(requests.context(), rollout.environment, wave, rollout.evidence_source)
     return WaveAnswer(
         id=wave.number,
         phase=wave.phase,

@@ -13,7 +13,7 @@ from analysis.evidence import Share, WaveDay
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.stores.codec import decode, encode
 from reducer.rollout.policy import GatePolicy
-from reducer.rollout.state import Wave
+from reducer.rollout.state import EvidenceSource, Wave
 from reducer.vocabulary import Gate, Invariant, Mode
 
 SCHEMA = 1
@@ -40,7 +40,7 @@ class Gathered:
     `policy` is the one in force, its alpha split over the wave's looks. `owner_days` are those of
     the declared look's days. `roster` names pseudonyms in draw order, none in shadow. `seed` is
     that of the random owner sets, which environment, guard and wave determine. `contract` None
-    says that the last complete day had no record.
+    says that the last complete day had no record. `source` is what the owner-days were made from.
     """
 
     environment: str
@@ -58,6 +58,7 @@ class Gathered:
     policy_hash: str
     code_version: str
     seed: str
+    source: EvidenceSource = EvidenceSource.EVENTS
 
     @property
     def digest(self) -> str:

@@ -19,10 +19,8 @@ from analysis.report import GateEvaluation, to_wire
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
-from reducer.rollout.state import Wave
+from reducer.rollout.state import EvidenceSource, Wave
 from reducer.vocabulary import Cohort, Invariant, Mode
-
-SCALE = 7
 
 
 class Conclusion(NamedTuple):
@@ -61,6 +59,7 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
     # A row without a start may stand for a switch alone.
     started = rows[rows["started"] > 0]
     ended = int(rows["ended"].sum())
+    by_events = gathered.source is EvidenceSource.EVENTS
     return WaveEvidence(
         environment=gathered.environment,
         guard=gathered.guard,
@@ -72,7 +71,8 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         rostered=_rostered(wave),
         days=gathered.days,
         declared_days=gathered.declared_days,
-        coverage=Share(int(rows["covered"].sum()), ended) if ended else None,
+        # Counters do not tell which prompts are covered.
+        coverage=Share(int(rows["covered"].sum()), ended) if ended and by_events else None,
         contract=gathered.contract,
         off_pin=_off_pin(wave, rows),
         violations=_violations(gathered, rows),
@@ -135,7 +135,7 @@ def durations_of(table: OwnerDayTable, rows: pd.DataFrame) -> OwnerHistograms | 
     """Return the durations of the owners that started a prompt, None when nobody reported any."""
     told = table.durations()
     told = told[told["owner"].isin(rows["owner"])]
-    return OwnerHistograms.of(told, SCALE) if len(told) else None
+    return OwnerHistograms.of(told, table.scale) if len(told) else None
 
 
 def _baseline(gathered: Gathered) -> Baseline | None:

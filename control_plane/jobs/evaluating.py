@@ -67,7 +67,9 @@ def fail_evaluation(
 
 
 def _evaluated(context: Context, rollout: Rollout, wave: Wave, asked: Evaluation) -> Made:
-    days = [each.day for each in wave_days(context, rollout.environment, wave)]
+    days = [
+        each.day for each in wave_days(context, rollout.environment, wave, rollout.evidence_source)
+    ]
     revisions = day_revisions(context, rollout.environment, days)
     try:
         gathered, rows = gather(context, rollout, wave, gate=asked.gate)
@@ -126,7 +128,9 @@ def request_due_evaluations(context: Context, environment: str) -> tuple[Evaluat
 def _is_due(context: Context, rollout: Rollout, wave: Wave) -> bool:
     if is_older_than_evidence(context, wave):
         return False
-    complete = len(complete_days(wave_days(context, rollout.environment, wave)))
+    complete = len(
+        complete_days(wave_days(context, rollout.environment, wave, rollout.evidence_source))
+    )
     look = look_of(wave, complete)
     if complete < look:
         return False

@@ -12,7 +12,7 @@ from control_plane import __version__
 from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from control_plane.jobs.bundles import BaselineDays, Gathered
-from control_plane.jobs.owner_day_table import OwnerDayTable
+from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
 from control_plane.queries.days import complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
 from reducer.rollout.policy import GatePolicy
@@ -51,12 +51,14 @@ class Found(NamedTuple):
 
 def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Found:
     """Read from the store all that the gate of this wave is judged by."""
-    environment, guard = rollout.environment, rollout.guard
-    days = wave_days(context, environment, wave)
+    environment, guard, source = rollout.environment, rollout.guard, rollout.evidence_source
+    days = wave_days(context, environment, wave, source)
     complete = complete_days(days)
     declared = look_of(wave, len(complete))
     used = complete[:declared]
-    rows = context.evidence.owner_days(environment, guard, wave.number, used)
+    rows = context.evidence.owner_days(environment, guard, wave.number, used, source=source)
+    before = _rows_before(context, rollout, wave)
+    scale = coarsest_scale((*rows, *(() if before is None else before.rows)))
     roster = context.environments.roster(environment, guard, wave) if wave.roster_size else None
     gathered = Gathered(
         environment=environment,
@@ -67,20 +69,33 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         days=tuple(
             WaveDay(each.day, each.is_complete, each.reason) for each in days if not each.is_running
         ),
-        owner_days=OwnerDayTable.of(rows),
-        contract=_contract(context, environment, complete),
+        owner_days=OwnerDayTable.of(rows, scale),
+        contract=_contract(context, rollout, complete),
         violations=_violations(context, environment, wave),
         roster=() if roster is None else roster.pseudonyms,
-        baseline=_baseline(context, rollout, wave),
+        baseline=None if before is None else before.table(scale),
         policy=policy_at(context.policies.of(environment), wave),
         policy_hash=context.policies.hash,
         code_version=__version__,
         seed=str(DrawKey(environment, guard, wave.number).seed),
+        source=source,
     )
     return Found(gathered, rows)
 
 
-def _baseline(context: Context, rollout: Rollout, wave: Wave) -> BaselineDays | None:
+class _Before(NamedTuple):
+    """The days before a wave, and their owner-days as the store holds them."""
+
+    wave: int
+    phase: Mode
+    days: tuple[date, ...]
+    rows: Sequence[OwnerDay]
+
+    def table(self, scale: int) -> BaselineDays:
+        return BaselineDays(self.wave, self.phase, self.days, OwnerDayTable.of(self.rows, scale))
+
+
+def _rows_before(context: Context, rollout: Rollout, wave: Wave) -> _Before | None:
     """Return the last complete week of the newest wave one phase below, under the same pin.
 
     An enforce wave that restarts or widens another has no baseline in that one, where enforcement
@@ -88,24 +103,31 @@ def _baseline(context: Context, rollout: Rollout, wave: Wave) -> BaselineDays | 
     """
     if wave.phase.rank <= Mode.SHADOW.rank:
         return None
+    source = rollout.evidence_source
     for number in range(wave.number - 1, 0, -1):
         below = context.environments.wave(rollout.environment, rollout.guard, number)
         if below is None or below.phase.rank != wave.phase.rank - 1:
             continue
         if below.version_pin != wave.version_pin or is_older_than_evidence(context, below):
             return None
-        days = complete_days(wave_days(context, rollout.environment, below))[-BASELINE_DAYS:]
+        days = complete_days(wave_days(context, rollout.environment, below, source))[
+            -BASELINE_DAYS:
+        ]
         if len(days) < BASELINE_DAYS:
             return None
-        rows = context.evidence.owner_days(rollout.environment, rollout.guard, number, days)
-        return BaselineDays(number, below.phase, days, OwnerDayTable.of(rows))
+        rows = context.evidence.owner_days(
+            rollout.environment, rollout.guard, number, days, source=source
+        )
+        return _Before(number, below.phase, days, rows)
     return None
 
 
-def _contract(context: Context, environment: str, complete: Sequence[date]) -> Share | None:
+def _contract(context: Context, rollout: Rollout, complete: Sequence[date]) -> Share | None:
     if not complete:
         return None
-    last = context.evidence.sealed_days(environment, [complete[-1]])
+    last = context.evidence.sealed_days(
+        rollout.environment, [complete[-1]], rollout.evidence_source
+    )
     if not last or last[0].records == 0:
         return None
     return Share(last[0].conforming, last[0].records)

@@ -77,7 +77,9 @@ def look_for_harm(context: Context, environment: str, guard: str, number: int) -
     if found is None:
         return None
     due, days = found
-    rows = context.evidence.owner_days(environment, guard, wave.number, days)
+    rows = context.evidence.owner_days(
+        environment, guard, wave.number, days, source=rollout.evidence_source
+    )
     frame = OwnerDayTable.of(rows).frame()
     policy = context.policies.of(environment)
     gate = gate_for(wave.phase)
@@ -118,7 +120,7 @@ def _comparing_wave(context: Context, rollout: Rollout) -> Wave | None:
 
 def _next(context: Context, rollout: Rollout, wave: Wave) -> tuple[Due, Sequence[date]] | None:
     """Return the look that is due and its days, None when there is none or it was made."""
-    complete = complete_days(wave_days(context, rollout.environment, wave))
+    complete = complete_days(wave_days(context, rollout.environment, wave, rollout.evidence_source))
     due = due_look(len(complete), max(wave.looks))
     if due is None:
         return None

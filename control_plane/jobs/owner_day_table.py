@@ -1,15 +1,18 @@
 """Owner-days as columns: small as JSON, quick to turn into a frame, checked when read back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
+from math import log2
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.evidence_points import SCALE
+from control_plane.stores.owner_days import OwnerDay
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort
 
 Value = TypeVar("Value", str, date, Cohort)
@@ -18,7 +21,7 @@ Places = npt.NDArray[np.int64]
 COUNTS = tuple(
     field.name
     for field in fields(OwnerDay)
-    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale"}
+    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale", "source"}
 )
 # What one count can be at most: a float of the analysis holds every whole number up to it.
 LARGEST = 2**53
@@ -30,7 +33,7 @@ class OwnerDayTable:
 
     `owners`, `days`, `cohorts` and `versions` hold each value once; the columns that end in `_at`
     hold places in them. `durations_in` says how many entries of `duration_buckets` (base-2
-    exponential, scale 7, ms) and `duration_counts` belong to each owner-day, in order.
+    exponential at `scale`, ms) and `duration_counts` belong to each owner-day, in order.
     """
 
     owners: tuple[str, ...]
@@ -45,6 +48,7 @@ class OwnerDayTable:
     durations_in: tuple[int, ...]
     duration_buckets: tuple[int, ...]
     duration_counts: tuple[int, ...]
+    scale: int = SCALE
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit each other, as of a file that somebody edited."""
@@ -69,8 +73,10 @@ class OwnerDayTable:
             )
 
     @classmethod
-    def of(cls, rows: Sequence[OwnerDay]) -> "OwnerDayTable":
-        """Return the rows as columns, in their order."""
+    def of(cls, rows: Sequence[OwnerDay], scale: int | None = None) -> "OwnerDayTable":
+        """Return the rows as columns, in their order, durations at this scale or the coarsest."""
+        scale = coarsest_scale(rows) if scale is None else scale
+        durations = [_in_milliseconds(row, scale) for row in rows]
         owners, owner_at = _interned([row.owner for row in rows])
         days, day_at = _interned([row.day for row in rows])
         cohorts, cohort_at = _interned([row.cohort for row in rows])
@@ -85,9 +91,10 @@ class OwnerDayTable:
             cohort_at=cohort_at,
             version_at=version_at,
             counts={name: tuple(getattr(row, name) for row in rows) for name in COUNTS},
-            durations_in=tuple(len(row.durations) for row in rows),
-            duration_buckets=tuple(bucket for row in rows for bucket, _ in row.durations),
-            duration_counts=tuple(count for row in rows for _, count in row.durations),
+            durations_in=tuple(map(len, durations)),
+            duration_buckets=tuple(bucket for told in durations for bucket, _ in told),
+            duration_counts=tuple(count for told in durations for _, count in told),
+            scale=scale,
         )
 
     def frame(self) -> pd.DataFrame:
@@ -114,6 +121,27 @@ class OwnerDayTable:
                 "count": np.array(self.duration_counts, dtype=np.int64),
             }
         )
+
+
+def coarsest_scale(rows: Iterable[OwnerDay]) -> int:
+    """Return the scale that the durations of all rows can be brought to."""
+    return min((row.scale for row in rows), default=SCALE)
+
+
+def _in_milliseconds(row: OwnerDay, scale: int) -> tuple[tuple[int, int], ...]:
+    """Return the row's durations by bucket at a scale that is as coarse or coarser.
+
+    Seconds become milliseconds by whole buckets, the same for all rows of a scale: it moves what
+    is shown by half a bucket at most, and no ratio.
+    """
+    shift = round(log2(1000) * 2.0**scale) if row.source is EvidenceSource.COUNTERS else 0
+    if scale == row.scale:
+        return tuple((bucket + shift, count) for bucket, count in row.durations)
+    merged: dict[int, int] = {}
+    for bucket, count in row.durations:
+        wider = (bucket >> (row.scale - scale)) + shift
+        merged[wider] = merged.get(wider, 0) + count
+    return tuple(merged.items())
 
 
 _PLACES: Mapping[str, str] = {

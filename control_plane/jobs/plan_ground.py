@@ -55,8 +55,12 @@ def find_ground(context: Context, rollout: Rollout, plan: Plan) -> Ground | None
             continue
         if wave.version_pin != rollout.version_pin or is_older_than_evidence(context, wave):
             return None
-        complete = complete_days(wave_days(context, rollout.environment, wave))
+        complete = complete_days(
+            wave_days(context, rollout.environment, wave, rollout.evidence_source)
+        )
         days = complete[-(max(plan.days) + LEAST_DAYS) :]
-        rows = context.evidence.owner_days(rollout.environment, rollout.guard, number, days)
+        rows = context.evidence.owner_days(
+            rollout.environment, rollout.guard, number, days, source=rollout.evidence_source
+        )
         return Ground(wave, days, [row for row in rows if row.cohort is TREATED[phase]])
     return None

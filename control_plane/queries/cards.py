@@ -45,7 +45,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
     rollout = bound_by_policy(context, rollout)
     wave = open_wave(context, rollout)
     membership = membership_wave(context, rollout)
-    progress = None if wave is None else _progress(context, environment.name, wave)
+    progress = None if wave is None else _progress(context, rollout, wave)
     newest = context.gates.newest_done(environment.name, rollout.guard)
     summary = None if newest is None else gate_summary(newest)
     is_enforced = rollout.phase is Mode.ENFORCE
@@ -103,8 +103,8 @@ def _owners(rollout: Rollout, membership: Wave | None, *, is_treated: bool) -> i
     return membership.treated if is_treated else membership.roster_size - membership.treated
 
 
-def _progress(context: Context, environment: str, wave: Wave) -> WaveProgress:
-    days = wave_days(context, environment, wave)
+def _progress(context: Context, rollout: Rollout, wave: Wave) -> WaveProgress:
+    days = wave_days(context, rollout.environment, wave, rollout.evidence_source)
     return WaveProgress(
         number=wave.number,
         complete_days=len(complete_days(days)),

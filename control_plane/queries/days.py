@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 from control_plane.context import Context
 from reducer.rollout.days import COMPARED_DAYS, SealedDay, day_start, is_whole, why_incomplete
-from reducer.rollout.state import Wave
+from reducer.rollout.state import EvidenceSource, Wave
 
 NOT_OVER = "it is not over yet"
 
@@ -26,9 +26,14 @@ class WaveDayView:
 
 
 def wave_days(
-    context: Context, environment: str, wave: Wave, *, newest: int | None = None
+    context: Context,
+    environment: str,
+    wave: Wave,
+    source: EvidenceSource = EvidenceSource.EVENTS,
+    *,
+    newest: int | None = None,
 ) -> tuple[WaveDayView, ...]:
-    """Return every day the wave has touched so far, oldest first.
+    """Return every day the wave has touched so far, oldest first, as the source shows them.
 
     `newest` leaves all but that many of the last ones out, for showing. A gate is evaluated on the
     first complete days, so for that nothing may be left out.
@@ -41,10 +46,18 @@ def wave_days(
     days = [first_day + timedelta(days=at) for at in range((last.date() - first_day).days + 1)]
     looked_at = [first_day - timedelta(days=back) for back in range(COMPARED_DAYS, 0, -1)]
     sealed = {
-        each.day: each for each in context.evidence.sealed_days(environment, [*looked_at, *days])
+        each.day: each
+        for each in context.evidence.sealed_days(environment, [*looked_at, *days], source)
     }
-    floor = context.policies.of(environment).coverage_floor
+    floor = floor_of(context, environment, source)
     return tuple(_view(day, wave, sealed, now=now, coverage_floor=floor) for day in days)
+
+
+def floor_of(context: Context, environment: str, source: EvidenceSource) -> float | None:
+    """Return how much of a day's prompts has to be covered; counters do not tell, so None."""
+    if source is EvidenceSource.COUNTERS:
+        return None
+    return context.policies.of(environment).coverage_floor
 
 
 def complete_days(days: Sequence[WaveDayView]) -> tuple[date, ...]:
@@ -58,7 +71,7 @@ def _view(
     sealed: dict[date, SealedDay],
     *,
     now: datetime,
-    coverage_floor: float,
+    coverage_floor: float | None,
 ) -> WaveDayView:
     reason = _reason(day, wave, sealed, now=now, coverage_floor=coverage_floor)
     return WaveDayView(day, is_complete=reason is None, reason=reason)
@@ -70,7 +83,7 @@ def _reason(
     sealed: dict[date, SealedDay],
     *,
     now: datetime,
-    coverage_floor: float,
+    coverage_floor: float | None,
 ) -> str | None:
     if day_start(day) < wave.opened_at:
         return "the wave began during it"

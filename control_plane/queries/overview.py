@@ -46,7 +46,11 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
     rollout = load_rollout(context, environment, guard)
     wave = cards.open_wave(context, rollout)
     roster = cards.membership_wave(context, rollout)
-    days = () if wave is None else wave_days(context, environment, wave, newest=DAYS_SHOWN)
+    days = (
+        ()
+        if wave is None
+        else wave_days(context, environment, wave, rollout.evidence_source, newest=DAYS_SHOWN)
+    )
     done = (
         each
         for each in context.gates.evaluations(environment, guard)

@@ -16,7 +16,7 @@ from control_plane.stores.evidence import OwnerDay
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.eligibility import OwnerFacts, Question, recent
 from reducer.rollout.pseudonym import pack, pseudonym_of
-from reducer.rollout.state import Rollout
+from reducer.rollout.state import EvidenceSource, Rollout
 from reducer.vocabulary import Route
 
 RECENT_DAYS = 14
@@ -88,15 +88,16 @@ def owner_view(context: Context, environment: str, owner: str) -> OwnerView:
     days = [today - timedelta(days=back) for back in range(RECENT_DAYS - 1, -1, -1)]
     facts = context.owners.facts(environment, [pseudonym]).get(pseudonym)
     trusted = trusted_producers(context, environment)
+    rollouts = context.environments.rollouts(held)
     return OwnerView(
         pseudonym=pseudonym,
         facts=facts,
         trusted_producers=trusted,
         allotments=tuple(
             _allotment(context, held, rollout, pseudonym, facts=facts, trusted=trusted)
-            for rollout in context.environments.rollouts(held)
+            for rollout in rollouts
         ),
-        evidence=_evidence(context, environment, pseudonym, days),
+        evidence=_evidence(context, pseudonym, days, rollouts, environment=environment),
         first_day=days[0],
         last_day=days[-1],
     )
@@ -145,10 +146,19 @@ def _place(context: Context, rollout: Rollout, pseudonym: str) -> Place | None:
 
 
 def _evidence(
-    context: Context, environment: str, pseudonym: str, days: Sequence[date]
+    context: Context,
+    pseudonym: str,
+    days: Sequence[date],
+    rollouts: Sequence[Rollout],
+    *,
+    environment: str,
 ) -> tuple[OwnerEvidence, ...]:
+    """Return what the owner's days add up to, each guard's by the source of its rollout."""
+    sources = {rollout.guard: rollout.evidence_source for rollout in rollouts}
     rows = context.evidence.owner_rows(environment, pseudonym, pack(pseudonym)[0], days)
     sums: defaultdict[tuple[str, int], EvidenceSums] = defaultdict(EvidenceSums)
     for cell, row in rows:
+        if row.source is not sources.get(cell.guard, EvidenceSource.EVENTS):
+            continue
         sums[cell.guard, cell.wave] = sums[cell.guard, cell.wave].plus(row)
     return tuple(OwnerEvidence(guard, wave, added) for (guard, wave), added in sorted(sums.items()))

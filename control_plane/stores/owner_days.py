@@ -9,6 +9,7 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_points import SCALE
 from control_plane.stores.packing import unpack
 from control_plane.stores.replies import octets
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort
 
 # Places in a row before its histogram; the Lua library holds the same.
@@ -25,7 +26,7 @@ class OwnerDay:
     decisions, every other one counts prompts; `switched` those that were told with two modes or
     cohorts, whether or not a start or an end of them is known. `version` is that of the prompts'
     earliest records. `durations` holds pairs of a base-2 exponential bucket at `scale` and its
-    count, of milliseconds by events and of seconds by counters.
+    count, of milliseconds where `source` is events and of seconds where it is counters.
     """
 
     owner: str
@@ -51,6 +52,7 @@ class OwnerDay:
     switched: int
     durations: tuple[tuple[int, int], ...] = ()
     scale: int = SCALE
+    source: EvidenceSource = EvidenceSource.EVENTS
 
 
 def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
@@ -66,7 +68,7 @@ def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
         bucket += step
         durations.append((bucket, prompts))
     scale = SCALE - row[_COARSER]
-    rest = (*row[:_SUMS], tuple(durations), scale)
+    rest = (*row[:_SUMS], tuple(durations), scale, cell.source)
     return OwnerDay(owner, day, cell.cohort, cell.version, *rest)
 
 

@@ -44,12 +44,13 @@ def is_whole(day: date, opened_at: datetime, closed_at: datetime | None) -> bool
 
 
 def why_incomplete(
-    sealed: SealedDay | None, previous: Sequence[SealedDay], *, coverage_floor: float
+    sealed: SealedDay | None, previous: Sequence[SealedDay], *, coverage_floor: float | None
 ) -> str | None:
     """Return in words why a day inside a wave does not count; None when it is complete.
 
     `previous` are the sealed days before it, in any order; an hour is judged only when it had at
-    least 20 prompts on each of the 7 days before.
+    least 20 prompts on each of the 7 days before. `coverage_floor` is None for days as counters
+    show them, which do not tell what is covered.
     """
     if sealed is None:
         return "it is not sealed yet"
@@ -64,12 +65,12 @@ def why_incomplete(
         return f"no prompt started from {hours}, on each of the 7 days before some did"
     if sealed.ended == 0:
         return "no prompt ended on it"
-    if sealed.covered < coverage_floor * sealed.ended:
+    if coverage_floor is not None and sealed.covered < coverage_floor * sealed.ended:
         return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
     return None
 
 
-def complete_days(sealed: Sequence[SealedDay], *, coverage_floor: float) -> tuple[date, ...]:
+def complete_days(sealed: Sequence[SealedDay], *, coverage_floor: float | None) -> tuple[date, ...]:
     """Return those of the sealed days that are complete in themselves, whatever the wave, in order.
 
     A busy hour is told from a silent one by the sealed days before it, so give 7 days more.
