@@ -108,7 +108,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class PromptStarted:
-    """A new prompt began: its mode and route hold from here on, what was done stays known."""
+    """A new prompt began: its mode and route hold from here on, what was done stays known.
+
+    A disabled enforcement ends.
+    """
 
     mode: Mode
     route: Route = Route.INTERACTIVE_FOREGROUND

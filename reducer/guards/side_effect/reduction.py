@@ -32,12 +32,7 @@ def reduce(state: SideEffectDuplicate, event: Event) -> SideEffectStep:
         case PromptStarted(mode=mode, route=route):
             return SideEffectStep(
                 SideEffectDuplicate(
-                    mode_on(route, mode),
-                    route,
-                    state.ladder,
-                    state.tracks,
-                    state.requests,
-                    state.is_enforcement_disabled,
+                    mode_on(route, mode), route, state.ladder, state.tracks, state.requests
                 )
             )
         case RequestEnded() | ThreadEnded():

@@ -42,8 +42,9 @@ def dump(state: SideEffectDuplicate) -> Document:
 def restore(document: object) -> SideEffectDuplicate:
     """Return the state that a snapshot holds.
 
-    One of a newer schema gives a fresh state of the same mode and route, whose enforcement stays
-    disabled: it knows neither what was done nor how the host set it.
+    One of a newer schema gives a fresh state of the same mode and route with the default ladder,
+    whose enforcement is disabled until the next prompt: it knows neither what was done nor how the
+    host set it.
 
     Raises:
         ValueError: a damaged snapshot, naming the field.

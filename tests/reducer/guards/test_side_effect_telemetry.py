@@ -1,8 +1,18 @@
 """What the side-effect guard tells of its decisions: phases, ordinals and buckets."""
 
+from dataclasses import replace
+
 import pytest
 
-from reducer.guards.side_effect import GUARD, Action, PromptStarted, Scope, ToolDeclaration
+from reducer.guards.side_effect import (
+    GUARD,
+    Action,
+    PromptStarted,
+    Scope,
+    SideEffectStep,
+    ToolDeclaration,
+    Verdict,
+)
 from reducer.guards.side_effect.rungs import advanced
 from reducer.guards.side_effect.state import Mark
 from reducer.guards.transition import FailureBucket, Transition
@@ -137,8 +147,16 @@ def test_disabled_enforcement_reports_the_mode_it_was_given():
     ]
     assert {each.mode for each in step.transitions} == {Mode.ENFORCE}
     assert step.incident is not None
-    host.tell(PromptStarted(Mode.ENFORCE))
-    assert host.guard.is_enforcement_disabled
+
+
+def test_a_new_prompt_ends_a_disabled_enforcement_and_forgets_nothing():
+    host = Host(action=Action.BLOCK)
+    host.run("c1")
+    before = host.guard
+    host.guard = replace(before, is_enforcement_disabled=True)
+    step = host.tell(PromptStarted(Mode.ENFORCE))
+    assert step == SideEffectStep(before)
+    assert host.run("c2").verdict is Verdict.BLOCK
 
 
 @pytest.mark.parametrize("before", GuardPhase)
