@@ -20,8 +20,10 @@ from control_plane.ingest.records import (
     LogRecord,
     LoopDetected,
     PromptEvent,
+    PromptPart,
     Record,
     Repetition,
+    SessionOpened,
     Transition,
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
@@ -30,6 +32,7 @@ from control_plane.ingest.violations import broken_by, shown_by, vouched
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION, Sighting
+from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
 from control_plane.stores.evidence_points import PointEvent, PointOwner
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment, Forged, verify
@@ -105,6 +108,8 @@ class Bookkeeper:
                 return Booked((self._volume(record, guard=record.guard),))
             case LoopDetected():
                 return self._book_loop(record)
+            case PromptPart() | SessionOpened():
+                return self._book_part(record)
             case _:
                 return self._book_event(record)
 
@@ -165,6 +170,21 @@ class Bookkeeper:
             is_of_prompt=telling.is_bound,
         )
         return Booked(tuple(booked), sighting)
+
+    def _book_part(self, record: PromptPart | SessionOpened) -> Booked:
+        """Return what a part of a prompt adds; what adds up counts once, whatever the guards."""
+        backing = self._vouch(record)
+        if not backing:
+            return Booked((self._unvouched(record, guard=UNNAMED_GUARD),))
+        pseudonym = backing[0].assigned.pseudonym
+        if isinstance(record, SessionOpened):
+            record = replace(record, prompt_id=_session(record.prompt_id))
+        elif isinstance(record.part, Finished | Closed) and record.session_id:
+            session = self._prompt(pseudonym, _session(record.session_id)).suffix
+            record = replace(record, part=replace(record.part, session=session))
+        elif isinstance(record.part, ADDED_UP):
+            backing = (min(backing, key=lambda each: each.assigned.guard),)
+        return Booked(tuple([self._prompt_event(record, each) for each in backing]))
 
     def _book_loop(self, record: LoopDetected) -> Booked:
         """A loop is volume; its id is only looked at for what a violation needs."""
@@ -261,13 +281,15 @@ class Bookkeeper:
     def _volume(self, record: LogRecord, *, guard: str) -> events.VolumeEvent:
         name = _name(record)
         prompt = record.prompt_id if isinstance(record, PromptEvent) else ""
-        part = str(record.sequence) if isinstance(record, Transition) else ""
+        part = part_of(record) if isinstance(record, Transition | PromptPart) else ""
         digest = digest63(
             "volume", self._environment, guard, name, prompt, part, str(record.time_ns)
         )
-        counter = (
-            f"{name}{{decision={record.decision}}}" if isinstance(record, Transition) else name
-        )
+        counter = name
+        if isinstance(record, Transition):
+            counter = f"{name}{{decision={record.decision}}}"
+        elif isinstance(record, PromptPart):
+            counter = f"{name}{{part={record.part.told()[0]}}}"
         mode = record.mode if isinstance(record, Transition | FlagEvaluation) else None
         return events.VolumeEvent(
             seen=events.Seen(digest, record.time_ns // NANOSECONDS),
@@ -281,9 +303,9 @@ class Bookkeeper:
         event: CountedEvent
         told = self._about_owner(point)
         if point.stream:
-            event = point_event(point, cell=self._cell_of(point), owner=told)
+            event = point_event(point, cell=_cell_of(point, told), owner=told)
         else:
-            event = volume_of(point, cell=self._cell_of(point))
+            event = volume_of(point, cell=_cell_of(point, told))
         sighting = None
         if told is not None:
             sighting = self._sighting(
@@ -299,9 +321,6 @@ class Bookkeeper:
         if assigned is None:
             return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
         return Booked((event,), sighting, vouched(broken, assigned, identity=point.identity))
-
-    def _cell_of(self, point: CounterPoint | DurationPoint) -> Cell:
-        return Cell(_known(point.guard), point.origin.service_version, mode=point.mode)
 
     def _about_owner(self, point: CounterPoint | DurationPoint) -> PointOwner | None:
         """Return whose evidence by counters the point is, by an id of its Resource for its guard.
@@ -323,6 +342,7 @@ class Bookkeeper:
                     _owner_bucket(assigned.pseudonym),
                     replace(cell, source=EvidenceSource.COUNTERS),
                     places_of(point),
+                    isinstance(point, CounterPoint) and point.is_unnumbered,
                 )
         return None
 
@@ -337,6 +357,16 @@ class Bookkeeper:
         backings = (self._verified(text, version) for text in ids)
         found = [each.assigned for each in backings if isinstance(each, Backing)]
         return min(found, key=lambda each: each.guard != item.guard, default=None)
+
+
+def _session(session_id: str) -> str:
+    """Return what stands for a session in the place of a prompt id."""
+    return f"session {session_id}"
+
+
+def _cell_of(point: CounterPoint | DurationPoint, owner: PointOwner | None) -> Cell:
+    mode = owner.cell.mode if point.mode is None and owner is not None else point.mode
+    return Cell(_known(point.guard), point.origin.service_version, mode=mode)
 
 
 def _name(record: LogRecord) -> str:

@@ -34,12 +34,16 @@ SHORTEST_S = 0.001
 
 
 class PointArrival(NamedTuple):
-    """What all points of one scope share; `is_early` is of before contract 1."""
+    """What all points of one scope share; `is_early` is of before contract 1.
+
+    Without `has_mode` a point need not name its mode: the assignment id of its Resource does.
+    """
 
     origin: Origin
     now_ns: int
     clock: Clock
-    is_early: bool
+    is_early: bool = False
+    has_mode: bool = True
 
 
 class Taken(NamedTuple):
@@ -169,12 +173,14 @@ def _interval(point: NumberPoint | HistogramPoint, arrival: PointArrival) -> tup
     return (arrival.clock(point.start_ns) if point.start_ns else 0), time_ns
 
 
-def _guard_and_mode(sifted: Sifted, arrival: PointArrival) -> tuple[str | None, Mode]:
+def _guard_and_mode(sifted: Sifted, arrival: PointArrival) -> tuple[str | None, Mode | None]:
     guard = fields.name(sifted.known, contract.GUARD, contract.GUARD_NAME)
     if not arrival.is_early:
         fields.required(guard, contract.GUARD, sifted.deny_listed)
     mode = fields.word(sifted.known, contract.MODE, contract.MODES)
-    return guard, fields.required(mode, contract.MODE, sifted.deny_listed)
+    if arrival.has_mode:
+        fields.required(mode, contract.MODE, sifted.deny_listed)
+    return guard, mode
 
 
 def _labels(

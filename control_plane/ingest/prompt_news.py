@@ -5,14 +5,25 @@ from typing import TypeAlias
 
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.event_time import utc_hour
-from control_plane.ingest.records import PromptDisruption, PromptEnd, PromptStart, Transition
+from control_plane.ingest.records import (
+    PromptDisruption,
+    PromptEnd,
+    PromptPart,
+    PromptStart,
+    SessionOpened,
+    Transition,
+)
 from control_plane.stores import evidence_events as events
-from reducer.vocabulary import Decision, ResetReason
+from control_plane.stores.evidence_parts import Opened
+from reducer.vocabulary import Decision, GuardPhase, ResetReason
 
-PromptRecord: TypeAlias = PromptStart | PromptEnd | PromptDisruption | Transition
+PromptRecord: TypeAlias = (
+    PromptStart | PromptEnd | PromptDisruption | Transition | PromptPart | SessionOpened
+)
 
 # Base-2 exponential buckets of scale 7: 128 for each doubling, a ratio of 1.0054.
 BUCKETS_PER_DOUBLING = 128
+MILLISECOND_NS = 1_000_000
 
 _STOPS = frozenset({Decision.STOPPED, Decision.SUSPENDED})
 _WOULD_STOP = frozenset({Decision.WOULD_STOP, Decision.WOULD_SUSPEND})
@@ -34,6 +45,8 @@ def began_ns(record: PromptRecord) -> int:
     """Return when the prompt began, as far as this record tells."""
     if isinstance(record, PromptEnd):
         return record.time_ns - int((record.duration_seconds or 0) * NANOSECONDS)
+    if isinstance(record, PromptPart):
+        return record.began_ns or record.time_ns
     return record.time_ns
 
 
@@ -61,13 +74,29 @@ def news_of(record: PromptRecord, began: int) -> events.PromptNews:
                 is_unreliable_input=record.reset_reason is ResetReason.UNRELIABLE_INPUT,
                 is_warning=record.decision is Decision.WARNED,
                 ordinal=record.ordinal,
+                at_ms=None if record.sequence is not None else record.time_ns // MILLISECOND_NS,
+                is_unwarned=_is_unwarned(record),
             )
         case PromptDisruption():
             return events.Disrupted(record.kind)
+        case PromptPart():
+            return record.part
+        case SessionOpened():
+            return Opened(record.time_ns // MILLISECOND_NS)
 
 
-def is_conforming(record: PromptRecord) -> bool:
-    """Whether the record reports what the gate needs of its kind (the contract check)."""
+def _is_unwarned(record: Transition) -> bool:
+    """Whether a stop says itself that its candidate had not been warned."""
+    is_told = record.decision in _STOPS and record.phase_from is not None
+    return is_told and record.phase_from is not GuardPhase.WARNED
+
+
+def is_conforming(record: PromptRecord) -> bool | None:
+    """Whether the record reports what the gate needs of its kind (the contract check).
+
+    None for what is no record of its own there: a prompt told in parts is one by its start, its
+    transitions and what its parts say of its end.
+    """
     match record:
         case Transition():
             is_about_a_call = record.decision is not Decision.RESET
@@ -81,5 +110,7 @@ def is_conforming(record: PromptRecord) -> bool:
                 record.output_tokens,
             )
             return None not in reported
+        case PromptPart() | SessionOpened():
+            return None
         case _:
             return True

@@ -7,6 +7,7 @@ host did not report the field, which is not the same as zero.
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
+from control_plane.stores.evidence_parts import Part
 from control_plane.stores.evidence_points import Histogram
 from reducer.vocabulary import (
     Decision,
@@ -89,10 +90,14 @@ class PromptDisruption(PromptEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition(PromptEvent):
-    """One decision of one guard about one settled batch."""
+    """One decision of one guard about one settled batch.
+
+    `sequence` is None from a host that numbers none of them; `told_apart_by` is then what tells
+    one of a prompt from another.
+    """
 
     guard: str
-    sequence: int
+    sequence: int | None
     ordinal: int | None
     route: Route
     mode: Mode
@@ -108,6 +113,27 @@ class Transition(PromptEvent):
     execution_status: ExecutionStatus | None
     error_type: str | None
     history_preserved: bool | None
+    told_apart_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPart(PromptEvent):
+    """One of the parts in which a host tells of a prompt that it never tells of as a whole.
+
+    `told_apart_by` is what tells it from the prompt's others of its kind. `began_ns` is when the
+    prompt began, 0 when the part does not tell. A part that says that the prompt is over may name
+    the session that it was of; its digest is filled in when the part is booked.
+    """
+
+    part: Part
+    told_apart_by: str = ""
+    began_ns: int = 0
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened(PromptEvent):
+    """A session was opened, for the first time or again; it stands in the place of the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +161,14 @@ class CounterPoint:
     A delta is what came since the point before, a cumulative point all since its start. `stream`
     is the identity of what it is a point of, 0 where each point stands for itself. `labels` are
     the contract's other attributes, sorted, without the prefix `agent.guard.`. `guard` is None
-    only for hosts of before contract 1, which did not always name it.
+    only for hosts of before contract 1, which did not always name it, `mode` where only the
+    assignment id tells it. `is_unnumbered` marks the counter of transitions without sequences.
     """
 
     origin: Origin
     metric: str
     guard: str | None
-    mode: Mode
+    mode: Mode | None
     labels: tuple[tuple[str, str], ...]
     start_ns: int
     time_ns: int
@@ -150,6 +177,7 @@ class CounterPoint:
     deny_listed: tuple[str, ...] = ()
     stream: int = 0
     is_cumulative: bool = False
+    is_unnumbered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +190,7 @@ class DurationPoint:
     origin: Origin
     metric: str
     guard: str | None
-    mode: Mode
+    mode: Mode | None
     start_ns: int
     time_ns: int
     count: int
@@ -188,7 +216,14 @@ class Exposed:
 
 
 LogRecord: TypeAlias = (
-    PromptStart | PromptEnd | PromptDisruption | Transition | LoopDetected | FlagEvaluation
+    PromptStart
+    | PromptEnd
+    | PromptDisruption
+    | Transition
+    | PromptPart
+    | SessionOpened
+    | LoopDetected
+    | FlagEvaluation
 )
 MetricRecord: TypeAlias = CounterPoint | DurationPoint
 

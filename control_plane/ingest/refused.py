@@ -1,5 +1,7 @@
 """What a refused item carried that must never be sent: that counts, whatever else is wrong."""
 
+from dataclasses import replace
+
 from control_plane.ingest import contract, fields
 from control_plane.ingest.events import Event
 from control_plane.ingest.exposure import Sifted, sift
@@ -18,12 +20,18 @@ def exposed_by_event(item: LogItem, origin: Origin, event: Event) -> Exposed | N
     sifted = sift(item.attributes, event.allowed)
     if not sifted.deny_listed and not item.has_body:
         return None
+    exposed = exposed_in(item, origin, guard=_guard(sifted))
+    return replace(exposed, assignment_ids=_assignment_ids(sifted) or origin.assignment_ids)
+
+
+def exposed_in(item: LogItem, origin: Origin, *, guard: str | None) -> Exposed:
+    """Return a refused log event as one that carried content, under the ids of its Resource."""
     time_ns = item.time_ns or item.observed_time_ns
     return Exposed(
         origin=origin,
         time_ns=time_ns,
-        guard=_guard(sifted),
-        assignment_ids=_assignment_ids(sifted) or origin.assignment_ids,
+        guard=guard,
+        assignment_ids=origin.assignment_ids,
         identity=_identity(origin, str(time_ns), item.attributes),
     )
 

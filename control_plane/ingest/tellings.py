@@ -10,7 +10,9 @@ from control_plane.ingest.records import (
     LoopDetected,
     PromptDisruption,
     PromptEnd,
+    PromptPart,
     PromptStart,
+    SessionOpened,
     Transition,
     Wording,
 )
@@ -25,6 +27,8 @@ NAMES: dict[type[LogRecord], str] = {
     PromptEnd: "agent.guard.prompt.end",
     PromptDisruption: "agent.guard.prompt.disruption",
     Transition: "agent.guard.transition",
+    PromptPart: "agent.guard.prompt.part",
+    SessionOpened: "agent.guard.session.opened",
     LoopDetected: "agent.guard.loop_detected",
     FlagEvaluation: "feature_flag.evaluation",
 }
@@ -36,7 +40,11 @@ def part_of(record: LogRecord) -> str:
     """Return what tells a record apart from its prompt's others of the same name."""
     match record:
         case Transition():
-            return str(record.sequence)
+            return record.told_apart_by if record.sequence is None else str(record.sequence)
+        case PromptPart():
+            return f"{record.part.told()[0]} {record.told_apart_by}"
+        case SessionOpened():
+            return str(record.time_ns)
         case PromptDisruption():
             return str(record.kind)
         case LoopDetected():

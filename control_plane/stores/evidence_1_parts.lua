@@ -2,7 +2,7 @@
 -- such a prompt ended as is a function of the parts that are known of it.
 --
 -- The parts h of a prompt: m: the millisecond of its start, v when another start told of the same prompt; t: tokens
--- and n: turns that the model answered, r: requests that failed, l: what a protection ended it as (second,
+-- and n: turns that the model answered, k when it did not tell the tokens of an answer, r: requests that failed, l: what a protection ended it as (second,
 -- outcome), f(inished: millisecond, second, day, hour, turns, session), i: the span of the whole (the same up
 -- to the hour, outcome, bucket, session), c: the milliseconds of its tool calls, w: that of its first
 -- decision that would have stopped it, o when its session was opened again soon after it ended.
@@ -24,7 +24,7 @@ local PARTS = {
     parts.m = sooner(parts.m, ms)
   end,
   answered = function(parts, _, tokens, turns)
-    add(parts, 't', tokens)
+    if tokens < 0 then parts.k = 1 else add(parts, 't', tokens) end
     add(parts, 'n', turns)
   end,
   failed = function(parts) add(parts, 'r', 1) end,
@@ -84,7 +84,7 @@ local function ending(prompt)
   if not bounds then return nil end
   local bucket = span and span[6] or not span and parts.m and bucket_of(finished[1] - parts.m) or false
   local turns = finished and finished[5] or parts.n or 0
-  local is_conforming = finished and bucket and 1 or 0
+  local is_conforming = finished and bucket and not parts.k and 1 or 0
   return {
     bounds[2], bounds[3], outcome_of(parts), math.min(parts.t or 0, MOST), turns, bucket, IN_PARTS,
     calls_after(parts), bounds[4], is_conforming,

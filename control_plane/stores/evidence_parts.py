@@ -34,19 +34,21 @@ class Began:
 class Answered:
     """The model answered one request with so many tokens; `is_turn` is one of the prompt's own.
 
+    `tokens` is None when the host did not report them: the prompt's end then does not conform.
+
     Raises:
         ValueError: the tokens are negative or beyond 2**53 - 1.
     """
 
-    tokens: int
+    tokens: int | None
     is_turn: bool
 
     def __post_init__(self) -> None:
-        check_count("tokens", self.tokens)
+        check_count("tokens", self.tokens or 0)
 
     def told(self) -> Told:
         """Return the part as the store's functions read it."""
-        return ["answered", self.tokens, int(self.is_turn)]
+        return ["answered", -1 if self.tokens is None else self.tokens, int(self.is_turn)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +139,6 @@ class Opened:
     at_ms: int
 
 
+# Parts of which a prompt has several: what they tell is added up.
+ADDED_UP = (Answered, RequestFailed, Called)
 Part: TypeAlias = Began | Answered | RequestFailed | Called | Stopped | Finished | Closed

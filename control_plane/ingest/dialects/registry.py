@@ -5,8 +5,9 @@ from itertools import chain
 
 from control_plane.ingest.dialects.dialect import Dialect, Scopes
 from control_plane.ingest.dialects.native import NativeDialect
+from control_plane.ingest.dialects.qwen_code import QwenCodeDialect
 
-DIALECTS: tuple[Dialect, ...] = (NativeDialect(),)
+DIALECTS: tuple[Dialect, ...] = (NativeDialect(), QwenCodeDialect())
 
 
 def wanted(dialects: Sequence[Dialect] = DIALECTS) -> Scopes:

@@ -66,13 +66,20 @@ def test_an_empty_request_succeeds_with_an_empty_answer(host, encoding, what):
 
 
 @BOTH
-def test_traces_are_accepted_and_forgotten_unread(host, encoding):
-    answer = host.post(b"\xff not a trace", signal="traces", content_type=encoding.value)
+def test_spans_that_no_dialect_reads_are_accepted_and_only_counted(host, encoding):
+    bodies = {
+        Encoding.JSON: b'{"resourceSpans": [{"scopeSpans": [{"scope": {"name": "http"}, '
+        b'"spans": [{}]}]}]}',
+        # resource_spans { scope_spans { scope { name: "http" } spans {} } }
+        Encoding.PROTOBUF: bytes.fromhex("0a0c120a0a060a04687474701200"),
+    }
+    answer = host.post(bodies[encoding], signal="traces", content_type=encoding.value)
     assert answer.status == 200
+    assert host.context.evidence.health(host.environment)["ignored:other_scope"] == 1
 
 
 @BOTH
-@pytest.mark.parametrize("what", ["logs", "metrics"])
+@pytest.mark.parametrize("what", ["logs", "metrics", "traces"])
 def test_a_body_that_cannot_be_decoded_is_bad_data(context, host, encoding, what):
     answer = host.post(b"\xff\xff{[", signal=what, content_type=encoding.value)
     code, message = status_of(answer)

@@ -131,7 +131,7 @@ def sums_of(history: Sequence[PromptEvent]) -> Sums:
         by_prompt[event.prompt].append(event)
     for prompt, events in by_prompt.items():
         for record in _records(events):
-            by_day[record.day].update(records=1, conforming=int(record.is_conforming))
+            by_day[record.day].update(records=1, conforming=int(bool(record.is_conforming)))
         day = _book_day(events, by_day)
         for guard in GUARDS:
             seen = _seen_cells(events, guard)
@@ -211,7 +211,7 @@ def _end(events: Sequence[PromptEvent]) -> tuple[date, Ended] | None:
 def _is_covered(events: Sequence[PromptEvent]) -> bool:
     end = _end(events)
     sequences = sorted(
-        event.news.sequence for event in events if isinstance(event.news, Transitioned)
+        event.news.sequence or 0 for event in events if isinstance(event.news, Transitioned)
     )
     if _start(events) is None or end is None or end[1].transitions is None:
         return False

@@ -1,0 +1,185 @@
+"""Recorded bodies of qwen-code: what its index tells of each case, and ways to send them again."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from control_plane.clock import fixed, from_ns
+from control_plane.commands.environments import create_environment, create_rollout
+from control_plane.context import Context
+from control_plane.ingest.wire import Encoding
+from control_plane.stores.evidence import OwnerDay
+from reducer.rollout.assignment import Assignment
+from reducer.vocabulary import Cohort, Mode, Outcome
+from tests.control_plane.hosts import Host, issued, pseudonym_in
+from tests.control_plane.ingest.bodies import FIXTURES
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY, context_over
+
+CASES = FIXTURES / "qwen-code"
+VERSION = "0.24.4"
+ITEMS = {
+    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
+    "traces": ("resourceSpans", "scopeSpans", "spans"),
+    "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
+}
+OUTCOMES = {"ok": Outcome.COMPLETED, "cancelled": Outcome.CANCELLED, "error": Outcome.FAILED}
+
+Json = dict[str, Any]
+
+
+class Body(NamedTuple):
+    """One request: its signal, and its JSON."""
+
+    signal: str
+    told: Json
+
+    @property
+    def items(self) -> Iterator[tuple[Json, Json, Json]]:
+        """Every Resource, scope and item of the body."""
+        resources, scopes, items = ITEMS[self.signal]
+        for entry in self.told[resources]:
+            for scope in entry[scopes]:
+                for item in scope.get(items, []):
+                    yield entry["resource"], scope["scope"], item
+
+    def of_one(self, resource: Json, scope: Json, items: Sequence[Json]) -> "Body":
+        """Return a body with these items alone."""
+        resources, scopes, name = ITEMS[self.signal]
+        told = {resources: [{"resource": resource, scopes: [{"scope": scope, name: list(items)}]}]}
+        return Body(self.signal, told)
+
+    def singly(self) -> list["Body"]:
+        """Return a body for each item, as a collector may cut a request."""
+        return [self.of_one(resource, scope, [item]) for resource, scope, item in self.items]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One recorded process: its requests in order, and what the index tells of its prompts."""
+
+    name: str
+    told: Json
+    bodies: tuple[Body, ...]
+
+    @property
+    def mode(self) -> Mode:
+        return Mode(self.told["mode"])
+
+    @property
+    def prompts(self) -> list[Json]:
+        return list(self.told["prompts"])
+
+    @property
+    def has_spans(self) -> bool:
+        return any(body.signal == "traces" for body in self.bodies)
+
+    @property
+    def last_ns(self) -> int:
+        logs = [item for body in self.bodies if body.signal == "logs" for _, _, item in body.items]
+        return max(int(item["timeUnixNano"]) for item in logs)
+
+    def without(self, signal: str) -> tuple[Body, ...]:
+        return tuple(body for body in self.bodies if body.signal != signal)
+
+
+@cache
+def cases() -> Mapping[str, Case]:
+    """Return every recorded case by name."""
+    index = json.loads((CASES / "index.json").read_text())
+    return {
+        told["name"]: Case(
+            told["name"],
+            told,
+            tuple(
+                Body(body["signal"], json.loads((CASES / body["file"]).read_text()))
+                for body in told["bodies"]
+            ),
+        )
+        for told in index["fixtures"]
+    }
+
+
+def outcome_of(prompt: Json) -> Outcome:
+    """Return how the index says that a prompt ended."""
+    if prompt["loop_type"]:
+        return Outcome.GUARD_STOPPED
+    return OUTCOMES[prompt["span_turn_status"]]
+
+
+def attribute(item: Json, key: str) -> Any:
+    """Return the value of an item's attribute, None without one."""
+    found = [pair["value"] for pair in item["attributes"] if pair["key"] == key]
+    return next(iter(found[0].values()), None) if found else None
+
+
+class Receiver:
+    """An environment that received no telemetry yet, a minute after a case was recorded."""
+
+    def __init__(self, store: Any, case: Case, *, owner: str = "owner-a") -> None:
+        now = from_ns(case.last_ns) + timedelta(minutes=1)
+        self.context: Context = context_over(store, clock=fixed(now))
+        create_environment(self.context, ENVIRONMENT, requires=None, actor=OPERATOR, reason=WHY)
+        create_rollout(
+            self.context, ENVIRONMENT, GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
+        )
+        self.host = Host(self.context)
+        self.ids = [self.id_for(owner, mode=case.mode)]
+
+    def id_for(self, owner: str, *, mode: Mode, guard: str = GUARD) -> str:
+        """Return an assignment id of an owner."""
+        pseudonym = pseudonym_in(self.context, owner)
+        return issued(self.context, Assignment(guard, pseudonym, 1, Cohort.EVERYONE, mode, 1))
+
+    def send(self, body: Body, *, ids: Sequence[str] | None = None) -> Any:
+        """Send a body as its process would, with assignment ids on its Resource."""
+        told = copy.deepcopy(body.told)
+        joined = "~".join(self.ids if ids is None else ids)
+        for entry in told[ITEMS[body.signal][0]]:
+            kept = [each for each in entry["resource"]["attributes"] if each["key"] not in _SET]
+            entry["resource"]["attributes"] = [
+                *kept,
+                _attribute("deployment.environment", ENVIRONMENT),
+                *([_attribute("agent.guard.assignment.id", joined)] if joined else []),
+            ]
+        return self.host.post(
+            orjson.dumps(told),
+            signal=body.signal,
+            content_type=Encoding.JSON.value,
+            is_chunked=True,
+        )
+
+    def send_all(self, bodies: Sequence[Body]) -> None:
+        """Send bodies in this order; each must be taken in whole."""
+        for body in bodies:
+            answer = self.send(body)
+            assert (answer.status, answer.body) == (200, b"{}")
+
+    def rows(self, guard: str = GUARD) -> tuple[OwnerDay, ...]:
+        held = self.context.evidence
+        return held.owner_days(ENVIRONMENT, guard, 1, held.days(ENVIRONMENT))
+
+    def evidence(self) -> tuple[object, ...]:
+        """Everything that counts: owner-days, counters, and what is known of owners."""
+        held = self.context.evidence
+        days = held.days(ENVIRONMENT)
+        return (
+            self.rows(),
+            {day: held.counters(ENVIRONMENT, day) for day in days},
+            self.context.owners.all_facts(ENVIRONMENT),
+        )
+
+    def health(self) -> dict[str, int]:
+        return self.context.evidence.health(ENVIRONMENT)
+
+
+_SET = {"deployment.environment", "agent.guard.assignment.id"}
+
+
+def _attribute(key: str, value: str) -> Json:
+    return {"key": key, "value": {"stringValue": value}}
