@@ -10,7 +10,7 @@ from flask_openapi.openapi import OpenAPI
 
 from control_plane import __version__, data_plane
 from control_plane.context import Context
-from control_plane.http import assignments, health, problems, requests
+from control_plane.http import assignments, health, metrics, problems, requests
 from control_plane.http.answers import Problem
 from control_plane.http.api import api_blueprint
 from control_plane.http.otlp import otlp_blueprint
@@ -83,5 +83,6 @@ def _register(app: OpenAPI, otlp_prefix: str) -> None:
     app.register_api(assignments.blueprint)
     app.register_api(api_blueprint())
     app.register_blueprint(health.blueprint)
+    app.register_blueprint(metrics.blueprint)
     app.register_blueprint(otlp_blueprint(otlp_prefix))
     app.register_blueprint(pages)

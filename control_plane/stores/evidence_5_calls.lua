@@ -66,9 +66,9 @@ local function ingest(_, argv)
       take_point(batch, event)
     elseif kind == 'o' then
       open_session(batch, event)
-    elseif kind == 'r' then
+    elseif kind == 'r' or kind == 'q' then
       refused = refused + 1
-    elseif kind ~= 'q' then
+    else
       local prompt = prompt_of(batch, event)
       take_back(batch, prompt)
       learn(batch, prompt, event)

@@ -1,0 +1,134 @@
+"""What Prometheus reads, and who may read it."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from control_plane.access import create_token
+from control_plane.app import create_app
+from control_plane.commands.environments import create_environment
+from control_plane.ingest.rejections import IgnoreReason, RejectReason
+from reducer.vocabulary import Invariant, Mode, Role
+from tests.control_plane.hosts import Host, Prompt, assigned, logs
+from tests.control_plane.worlds import (
+    ENVIRONMENT,
+    GUARD,
+    NOW,
+    OPERATOR,
+    WHY,
+    context_over,
+    world_in,
+)
+
+# Every label of every series, and what it may be.
+LABELS = {
+    "environment": {ENVIRONMENT},
+    "guard": {GUARD},
+    "outcome": {"accepted", "duplicate", "refused", "quarantined", "ignored"},
+    "reason": {"", *RejectReason, *IgnoreReason},
+    "invariant": set(Invariant),
+    "cause": {"untrusted", "unvouched"},
+    "fault": {"reset", "gap", "conflict", "fall", "unknown_start", "forgotten"},
+    "what": {"cells", "counters", "versions", "producers", "prompt_days"},
+}
+
+
+@pytest.fixture
+def context(store):
+    return world_in(context_over(store), Mode.SHADOW).context
+
+
+@pytest.fixture
+def client(context):
+    return create_app(context).test_client()
+
+
+def scrape(client, context, *, role: Role = Role.VIEWER, environment: str | None = ENVIRONMENT):
+    token = create_token(context, role=role, environment=environment)
+    return client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+
+
+def samples(answer):
+    assert answer.status_code == 200
+    families = text_string_to_metric_families(answer.get_data(as_text=True))
+    return [sample for family in families for sample in family.samples]
+
+
+def value(answer, name: str, **labels: str) -> float:
+    (found,) = [
+        each.value
+        for each in samples(answer)
+        if each.name == name and labels.items() <= each.labels.items()
+    ]
+    return found
+
+
+def tell_all_kinds(context) -> None:
+    """Let something of every kind arrive: accepted, repeated, refused, violating, ignored."""
+    host, stranger = Host(context), Host(context, is_trusted=False)
+    prompt = Prompt("p-1", [assigned(context, "owner-1")[1]], NOW)
+    broken = prompt.transition(1, "reset", reset__reason="contract_violation")
+    for _ in range(2):
+        host.send(logs(prompt.events()))
+    host.send(logs([Prompt("p-2", ["a1.forged"], NOW).start()]))
+    host.send(logs([prompt.start()], resource={"service.version": ""}))
+    stranger.send(logs([broken]))
+    host.send(logs([prompt.transition(2, "reset", reset__reason="contract_violation")]))
+
+
+def test_the_series_say_what_became_of_telemetry(client, context):
+    tell_all_kinds(context)
+    answer = scrape(client, context)
+    records = "guard_telemetry_records_total"
+    assert value(answer, records, outcome="accepted") == 4
+    assert value(answer, records, outcome="duplicate") == 2
+    assert value(answer, records, outcome="refused", reason="forged_assignment") == 1
+    assert value(answer, records, outcome="quarantined", reason="version_missing") == 1
+    violations = value(answer, "guard_invariant_violations_total", invariant="contract_violation")
+    assert violations == 1
+    uncounted = "guard_telemetry_uncounted_violations_total"
+    assert value(answer, uncounted, cause="untrusted", invariant="contract_violation") == 1
+    last = value(answer, "guard_telemetry_last_record_timestamp_seconds")
+    assert last == NOW.timestamp()
+
+
+def test_no_label_names_an_owner_a_version_or_a_producer(client, context):
+    tell_all_kinds(context)
+    for sample in samples(scrape(client, context)):
+        if sample.name == "guard_control_plane_build_info":
+            continue
+        for label, word in sample.labels.items():
+            assert word in LABELS[label], sample
+
+
+def test_without_any_record_no_time_of_a_last_one_is_told(client, context):
+    names = {sample.name for sample in samples(scrape(client, context))}
+    assert "guard_telemetry_last_record_timestamp_seconds" not in names
+    assert "guard_control_plane_build_info" in names
+
+
+def test_a_token_of_one_environment_reads_no_other(client, context):
+    create_environment(context, "public-cloud", requires=None, actor=OPERATOR, reason=WHY)
+    here = {each.labels.get("environment") for each in samples(scrape(client, context))}
+    assert here == {None, ENVIRONMENT}
+    admin = samples(scrape(client, context, role=Role.ADMIN, environment=None))
+    assert {each.labels.get("environment") for each in admin} == {
+        None,
+        ENVIRONMENT,
+        "public-cloud",
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [
+        pytest.param(None, 401, id="no token"),
+        pytest.param(Role.INGEST, 403, id="a host's"),
+        pytest.param(Role.RUNTIME, 403, id="a runtime's"),
+        pytest.param(Role.OPERATOR, 200, id="an operator's"),
+    ],
+)
+def test_series_are_for_those_who_may_view(client, context, role, status):
+    if role is None:
+        assert client.get("/metrics").status_code == status
+    else:
+        assert scrape(client, context, role=role).status_code == status

@@ -1,0 +1,147 @@
+"""What intake's health says, as a person would look at it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from control_plane.commands.rollback import roll_back
+from control_plane.ingest.rejections import RejectReason
+from control_plane.queries.intake_health import environment_days, intake_health
+from reducer.rollout.assignment import Assignment
+from reducer.vocabulary import Cohort, Mode
+from tests.control_plane.counting import Interval, metrics
+from tests.control_plane.hosts import Calendar, Host, Prompt, issued, logs, pseudonym_in
+from tests.control_plane.lives import Life
+from tests.control_plane.worlds import (
+    ENVIRONMENT,
+    GUARD,
+    NOW,
+    OPERATOR,
+    VERSION,
+    WHY,
+    context_over,
+    world_in,
+)
+
+
+@pytest.fixture
+def calendar():
+    return Calendar(NOW)
+
+
+@pytest.fixture
+def context(any_store, calendar):
+    return world_in(context_over(any_store, clock=calendar.clock), Mode.ENFORCE).context
+
+
+@pytest.fixture
+def host(context):
+    return Host(context)
+
+
+def prompt(context, **changed) -> Prompt:
+    owner = pseudonym_in(context, "owner-0")
+    enforced = Assignment(GUARD, owner, 2, Cohort.ENFORCED, Mode.ENFORCE, 2)
+    made = Prompt("p-1", [issued(context, enforced)], NOW - timedelta(minutes=1), mode=Mode.ENFORCE)
+    return replace(made, **changed)
+
+
+def source(context, version: str):
+    (found,) = [
+        each for each in intake_health(context, ENVIRONMENT).sources if each.version == version
+    ]
+    return found
+
+
+def test_what_was_accepted_and_repeated_is_told_by_producer_and_version(context, host):
+    other = Host(context)
+    for _ in range(2):
+        host.send(logs(prompt(context).events()))
+    other.send(logs(prompt(context, prompt_id="p-2").events(), version="1.5.0"))
+    health = intake_health(context, ENVIRONMENT)
+    assert (health.counts.accepted, health.counts.duplicate) == (4, 2)
+    told = {(each.producer, each.version): each.counts for each in health.sources}
+    assert len(told) == 2
+    mine = source(context, VERSION)
+    assert (mine.counts.accepted, mine.counts.duplicate) == (2, 2)
+    assert mine.producer != source(context, "1.5.0").producer
+    assert mine.last_record_at == health.last_record_at == NOW
+
+
+def test_what_was_refused_is_told_by_reason_and_version(context, host):
+    host.send(logs([prompt(context, at=NOW - timedelta(days=3)).start()]))
+    host.send(logs([prompt(context, ids=["a1.forged"]).start()], version="1.5.0"))
+    health = intake_health(context, ENVIRONMENT)
+    assert health.counts.refused == {"forged_assignment": 1, "late": 1}
+    assert source(context, VERSION).counts.refused == {"late": 1}
+    assert source(context, "1.5.0").counts.refused == {"forged_assignment": 1}
+    assert set(health.counts.refused) <= set(RejectReason)
+
+
+def test_what_names_no_version_is_quarantined_under_none(context, host):
+    host.send(logs([prompt(context).start()], resource={"service.version": ""}))
+    assert source(context, "").counts.quarantined == {"version_missing": 1}
+    assert source(context, "").last_record_at is None
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_skewed"),
+    [
+        pytest.param(timedelta(seconds=-60), False, id="an export's interval behind"),
+        pytest.param(timedelta(minutes=4), True, id="ahead, and still accepted"),
+        pytest.param(timedelta(hours=-3), True, id="hours behind"),
+    ],
+)
+def test_a_clock_that_is_off_within_the_window_is_shown_as_skewed(context, host, offset, is_skewed):
+    host.send(logs([prompt(context, at=NOW + offset).start()]))
+    found = source(context, VERSION)
+    assert found.ahead_seconds == offset.total_seconds()
+    assert found.is_skewed is is_skewed
+
+
+def test_a_host_that_cannot_tell_failures_apart_is_counted_once_for_each_prompt(context, host):
+    unreliable = {"reset__reason": "unreliable_input"}
+    of = prompt(context)
+    told = [of.transition(at, "reset", **unreliable) for at in (1, 2)]
+    host.send(logs([of.start(), *told]))
+    assert source(context, VERSION).counts.unreliable_prompts == 1
+
+
+def test_gaps_of_streams_are_told_by_version(context, host):
+    for start, end in ((30, 25), (20, 15)):
+        interval = Interval(NOW - timedelta(minutes=start), NOW - timedelta(minutes=end))
+        host.send(metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT))
+    streams = source(context, VERSION).counts.streams
+    assert set(streams) == {"gap"}
+    assert streams == intake_health(context, ENVIRONMENT).counts.streams
+
+
+def test_processes_that_outlive_a_rollback_are_still_enforcing(context, host, calendar):
+    host.send(logs([prompt(context).start()]))
+    assert intake_health(context, ENVIRONMENT).still_enforcing == ()
+    calendar.now = NOW + timedelta(minutes=10)
+    roll_back(context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
+    assert intake_health(context, ENVIRONMENT).still_enforcing == ()
+    calendar.now = NOW + timedelta(minutes=20)
+    host.send(logs([prompt(context).end()]))
+    (found,) = intake_health(context, ENVIRONMENT).still_enforcing
+    assert (found.guard, found.mode, found.generation) == (GUARD, Mode.ENFORCE, 2)
+    assert (found.records, found.last_at) == (2, calendar.now)
+
+
+def test_what_nobody_vouches_for_changes_nothing_and_is_told(context, host):
+    broken = prompt(context, ids=[]).transition(1, "reset", reset__reason="contract_violation")
+    host.send(logs([broken]))
+    counts = intake_health(context, ENVIRONMENT).counts
+    assert counts.unvouched_violations == {"contract_violation": 1}
+    assert counts.untrusted_violations == {}
+
+
+def test_each_day_of_an_environment_says_why_it_is_not_complete(store):
+    life = Life.begin(store)
+    life.live(2)
+    days = environment_days(life.context, ENVIRONMENT)
+    assert len(days) == 14
+    assert [each.reason for each in days[-2:]] == [None, None]
+    assert days[0].reason == "it is not sealed yet"
