@@ -1,13 +1,12 @@
 """A tool call as the guards see it: its id, its tool, and a digest in place of its arguments."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reducer.guards.canonical import fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """One call that the model asked for, before anything ran.
 
     `call_id` is the provider's id, None or empty when it sent none. `tool` is the resolved name,

@@ -6,7 +6,7 @@ logarithm of what is known, and no state is changed by the one that follows it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reducer.guards.canonical import DIGEST_BYTES
 from reducer.guards.snapshot import Document, Snapshot
@@ -61,8 +61,11 @@ class Layers(Mapping[str, bytes | None]):
         return f"Layers({dict(self)!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class CallNames:
+_NO_IDS = Layers()
+_NO_SUFFIXES: Mapping[str, int] = {}
+
+
+class CallNames(NamedTuple):
     """The ids of a session, and how far numbering has come.
 
     `last_suffix` holds, for an id that was suffixed, the last number tried, and `last_generated`
@@ -71,8 +74,8 @@ class CallNames:
 
     suffix: str
     generated_prefix: str
-    ids: Layers = field(default_factory=Layers)
-    last_suffix: Mapping[str, int] = field(default_factory=dict)
+    ids: Layers = _NO_IDS
+    last_suffix: Mapping[str, int] = _NO_SUFFIXES
     last_generated: int = 0
 
 

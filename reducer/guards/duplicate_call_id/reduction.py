@@ -3,7 +3,6 @@
 The rules and their sources are guards.md 3; the modes are guards.md 1a.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from reducer.guards.duplicate_call_id.batch import ReceivedCall, id_of, received, trigger_of
@@ -66,8 +65,7 @@ def reduce(state: DuplicateCallId, event: Event) -> DuplicateCallIdStep:
 
 
 def _started(state: DuplicateCallId, event: PromptStarted) -> DuplicateCallId:
-    return replace(
-        state,
+    return state._replace(
         mode=state.mode if event.mode is None else Mode(event.mode),
         route=state.route if event.route is None else Route(event.route),
         answered={},
@@ -90,7 +88,7 @@ def _seeded(state: DuplicateCallId, event: HistorySeeded) -> DuplicateCallId:
             phase = GuardPhase.TRACKING if phase is GuardPhase.IDLE else phase
         else:
             naming.reserve(call_id)
-    return replace(state, names=naming.done(), phase=phase)
+    return state._replace(names=naming.done(), phase=phase)
 
 
 def _decided(state: DuplicateCallId, event: BatchProposed) -> DuplicateCallIdStep:
@@ -108,7 +106,7 @@ def _dropped(
     ordinal = state.answered.get(trigger, len(state.answered) + 1)
     is_watched = state.route is Route.INTERACTIVE_FOREGROUND
     return DuplicateCallIdStep(
-        state=replace(state, phase=GuardPhase.LATCHED),
+        state=state._replace(phase=GuardPhase.LATCHED),
         transitions=(_transition(state, Decision.STOPPED, GuardPhase.LATCHED, ordinal),)
         if is_first
         else (),
@@ -132,8 +130,7 @@ def _admitted(
     if state.acts_as is Mode.SHADOW:
         verdicts = [CallVerdict(each.raw_id, CallAction.EXECUTE, each.raw_id) for each in verdicts]
     transitions = _transitions(state, trigger, answered, is_any_recorded=naming.is_any_recorded)
-    after = replace(
-        state,
+    after = state._replace(
         names=naming.done(),
         answered=answered,
         phase=transitions[-1].phase_to if transitions else state.phase,
@@ -174,11 +171,11 @@ def _transitions(
     found = []
     if state.phase is GuardPhase.IDLE and is_any_recorded:
         found.append(_transition(state, Decision.TRACKED, GuardPhase.TRACKING))
-        state = replace(state, phase=GuardPhase.TRACKING)
+        state = state._replace(phase=GuardPhase.TRACKING)
     word = Decision.WOULD_WARN if state.acts_as is Mode.SHADOW else Decision.WARNED
     for ordinal in range(len(state.answered) + 1, len(answered) + 1):
         found.append(_transition(state, word, GuardPhase.WARNED, ordinal))
-        state = replace(state, phase=GuardPhase.WARNED)
+        state = state._replace(phase=GuardPhase.WARNED)
     return tuple(found)
 
 

@@ -1,7 +1,7 @@
 """The state of the duplicate-call-id guard, and its snapshot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reducer.guards.duplicate_call_id.names import CallNames, document_of, names_of
 from reducer.guards.snapshot import Document, Snapshot, beginning, seal, unseal
@@ -11,10 +11,10 @@ GUARD = "duplicate_call_id"
 SCHEMA = 1
 SUFFIX = "__dup_"
 GENERATED_PREFIX = "call_gen_"
+_NONE_ANSWERED: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateCallId:
+class DuplicateCallId(NamedTuple):
     """The state of a session: its ids, and what was answered in the running prompt.
 
     `answered` numbers the ids whose replay was answered, from 1, in order. `phase` is of the
@@ -24,7 +24,7 @@ class DuplicateCallId:
     mode: Mode
     route: Route
     names: CallNames
-    answered: Mapping[str, int] = field(default_factory=dict)
+    answered: Mapping[str, int] = _NONE_ANSWERED
     phase: GuardPhase = GuardPhase.IDLE
     is_enforcement_disabled: bool = False
 
@@ -83,7 +83,7 @@ def restore(document: object) -> DuplicateCallId:
     snapshot = unseal(document, guard=GUARD, schema=SCHEMA)
     if snapshot is None:
         mode, route = beginning(document)  # type: ignore[arg-type]  # unseal saw a mapping
-        return replace(DuplicateCallId.start(mode, route=route), is_enforcement_disabled=True)
+        return DuplicateCallId.start(mode, route=route)._replace(is_enforcement_disabled=True)
     state = DuplicateCallId(
         mode=snapshot.word("mode", Mode),
         route=snapshot.word("route", Route),

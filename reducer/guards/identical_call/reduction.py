@@ -4,7 +4,6 @@ The rules and their sources are guards.md 4; the modes are guards.md 1a.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -85,7 +84,7 @@ def _started(state: IdenticalCall, event: RunStarted) -> IdenticalCall:
 
 def _turn_started(state: IdenticalCall, budget: Budget) -> IdenticalCallStep:
     if budget is Budget.EXHAUSTED:
-        return _failed(replace(state, turn=None, pending=None), Failure.BUDGET_EXCEEDED)
+        return _failed(state._replace(turn=None, pending=None), Failure.BUDGET_EXCEEDED)
     # A turn that is still open is tried once more: what was spent before is not given back.
     was_reserve = state.turn is not None and state.turn.cause is SynthesisCause.BUDGET
     is_owed = state.is_repeating and state.acts_as is not Mode.OFF
@@ -100,23 +99,23 @@ def _turn_started(state: IdenticalCall, budget: Budget) -> IdenticalCallStep:
             phase = GuardPhase.WARNED
             word = Decision.WOULD_WARN if state.acts_as is Mode.SHADOW else Decision.WARNED
             transitions = (_transition(state, word, phase, state.tallies.leading),)
-    after = replace(state, turn=turn, phase=phase, pending=None, is_finished=False)
+    after = state._replace(turn=turn, phase=phase, pending=None, is_finished=False)
     return IdenticalCallStep(after, transitions, turn=turn)
 
 
 def _proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
     if not calls:
-        after = replace(state, turn=None, pending=None, is_finished=True)
+        after = state._replace(turn=None, pending=None, is_finished=True)
         return IdenticalCallStep(after, action=RunAction.COMPLETE)
     turn = state.turn
     if turn is not None and turn.mode is TurnMode.SYNTHESIS_ONLY:
-        closed = replace(state, turn=None, pending=None)
+        closed = state._replace(turn=None, pending=None)
         if turn.cause is SynthesisCause.BUDGET:
             return _failed(closed, Failure.BUDGET_EXCEEDED)
         return _looped(closed, state.tallies.leading)
     if state.mode is Mode.OFF:
         pending = tuple(PendingCall(call.call_id, None) for call in calls)
-        after = replace(state, turn=None, pending=pending, is_finished=False)
+        after = state._replace(turn=None, pending=pending, is_finished=False)
         return IdenticalCallStep(after, action=RunAction.DISPATCH)
     return _counted(state, calls)
 
@@ -127,7 +126,7 @@ def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCall
     batch = [tallies.by_call[call] for call in asked]
     over = next((tally for tally in batch if tally.times >= state.threshold), None)
     if over is not None and state.acts_as is Mode.ENFORCE:
-        return _looped(replace(state, tallies=tallies, turn=None, pending=None), over)
+        return _looped(state._replace(tallies=tallies, turn=None, pending=None), over)
     most = max(batch, key=_times, default=_NO_CALL)
     transitions: tuple[Transition, ...] = ()
     phase = state.phase
@@ -138,8 +137,7 @@ def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCall
         elif most.times >= _STREAK_FROM:
             phase = phase if phase is GuardPhase.WARNED else GuardPhase.TRACKING
             transitions = (_transition(state, Decision.TRACKED, phase, most),)
-    after = replace(
-        state,
+    after = state._replace(
         tallies=tallies,
         turn=None,
         pending=tuple(PendingCall(call.call_id, call.fingerprint) for call in calls),
@@ -152,14 +150,14 @@ def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCall
 def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
     found = list(_evidence(state, event)) if event.evidence else []
     if not found:
-        return IdenticalCallStep(replace(state, pending=None))
+        return IdenticalCallStep(state._replace(pending=None))
     tallies, restarted = state.tallies.settled(found, max_resets=state.max_evidence_resets)
-    after = replace(state, tallies=tallies, pending=None)
+    after = state._replace(tallies=tallies, pending=None)
     if not restarted or state.phase is GuardPhase.LATCHED:
         return IdenticalCallStep(after)
     phase = _phase_after_restart(after)
     transition = _transition(after, Decision.RESET, phase, restarted[0])
-    return IdenticalCallStep(replace(after, phase=phase), (transition,))
+    return IdenticalCallStep(after._replace(phase=phase), (transition,))
 
 
 def _evidence(state: IdenticalCall, event: BatchSettled) -> Iterator[tuple[str, str]]:
@@ -182,14 +180,14 @@ def _phase_after_restart(state: IdenticalCall) -> GuardPhase:
 
 
 def _failed(state: IdenticalCall, failure: Failure) -> IdenticalCallStep:
-    after = replace(state, failure=failure)
+    after = state._replace(failure=failure)
     return IdenticalCallStep(after, action=RunAction.FAIL, failure=failure)
 
 
 def _looped(state: IdenticalCall, tally: Tally) -> IdenticalCallStep:
     step = _failed(state, Failure.TOOL_LOOP_DETECTED)
     return step._replace(
-        state=replace(step.state, phase=GuardPhase.LATCHED),
+        state=step.state._replace(phase=GuardPhase.LATCHED),
         transitions=(_transition(state, Decision.STOPPED, GuardPhase.LATCHED, tally),),
         loop_type=LoopType.IDENTICAL_TOOL_CALL,
     )

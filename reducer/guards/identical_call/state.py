@@ -1,11 +1,10 @@
 """The state of the identical-call guard: one run, checkpointed at any step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reducer.guards.identical_call.events import Failure, SynthesisCause, Turn, TurnMode
-from reducer.guards.identical_call.tally import Tallies, Tally
+from reducer.guards.identical_call.tally import NOTHING_COUNTED, Tallies, Tally
 from reducer.guards.snapshot import Document, Snapshot, beginning, seal, unseal
 from reducer.vocabulary import GuardPhase, Mode, Route
 
@@ -23,8 +22,7 @@ class PendingCall(NamedTuple):
     fingerprint: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class IdenticalCall:
+class IdenticalCall(NamedTuple):
     """The state of a run. It holds ids and digests, never arguments, results or the note.
 
     `turn` is the model turn that is open, `pending` the batch that runs or waits for an approval;
@@ -35,7 +33,7 @@ class IdenticalCall:
     route: Route
     threshold: int
     max_evidence_resets: int
-    tallies: Tallies = field(default_factory=Tallies)
+    tallies: Tallies = NOTHING_COUNTED
     turn: Turn | None = None
     pending: tuple[PendingCall, ...] | None = None
     failure: Failure | None = None
@@ -126,7 +124,7 @@ def restore(document: object) -> IdenticalCall:
     snapshot = unseal(document, guard=GUARD, schema=SCHEMA)
     if snapshot is None:
         mode, route = beginning(document)  # type: ignore[arg-type]  # unseal saw a mapping
-        return replace(IdenticalCall.start(mode, route=route), is_enforcement_disabled=True)
+        return IdenticalCall.start(mode, route=route)._replace(is_enforcement_disabled=True)
     threshold = snapshot.whole("threshold")
     if threshold < LEAST_THRESHOLD:
         raise snapshot.damaged("threshold", f"a whole number from {LEAST_THRESHOLD}")

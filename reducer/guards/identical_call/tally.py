@@ -1,7 +1,6 @@
 """How often a run has asked for each call, and what new evidence takes back."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -19,14 +18,16 @@ class Tally(NamedTuple):
     ordinal: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Tallies:
+_NO_CALLS: Mapping[str, Tally] = {}
+
+
+class Tallies(NamedTuple):
     """The counts of a run by the fingerprint of the call.
 
     `leader` has the highest count, and got there first among those still there.
     """
 
-    by_call: Mapping[str, Tally] = field(default_factory=dict)
+    by_call: Mapping[str, Tally] = _NO_CALLS
     leader: str | None = None
     resets_used: int = 0
     last_ordinal: int = 0
@@ -87,6 +88,7 @@ class Settled(NamedTuple):
 
 
 _NEVER = Tally()
+NOTHING_COUNTED = Tallies()
 
 
 def evidence_digest(key: str) -> str:

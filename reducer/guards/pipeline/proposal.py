@@ -1,6 +1,5 @@
 """A proposed batch on its way through the guards: each call's fate, or the first stop."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from reducer.guards import duplicate_call_id, identical_call, side_effect, texts, total_calls
@@ -57,18 +56,18 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
         return _dropped(state, proposals, state.stopped_by)
     if not proposals:
         done = identical_call.reduce(state.identical, CallsProposed())
-        after = replace(state, identical=done.state, running=(), is_blocked=False)
+        after = state._replace(identical=done.state, running=(), is_blocked=False)
         return PipelineStep(after, done.transitions)
     batch = tuple(tuple(each.call for each in response) for response in event.responses)
     named = duplicate_call_id.reduce(state.duplicate, duplicate_call_id.BatchProposed(batch))
     if named.is_breaker_open:
-        after = replace(state, duplicate=named.state)
+        after = state._replace(duplicate=named.state)
         loop = LoopType.GLOBAL_TOOL_CALL_DUPLICATE
         return _dropped(after, proposals, loop, named.transitions)
     fates = _named(state, proposals, named.verdicts)
     counted = identical_call.reduce(state.identical, CallsProposed(_asked(fates, proposals)))
     if counted.action is RunAction.FAIL:
-        after = replace(state, identical=counted.state)
+        after = state._replace(identical=counted.state)
         return _dropped(after, proposals, counted.loop_type, counted.transitions)
     judged = _judged(state.side_effect, event, proposals, fates)
     running = tuple(
@@ -78,7 +77,7 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
     )
     total = total_calls.reduce(state.total, len(running))
     if total.loop_type is not None:
-        return _dropped(replace(state, total=total.state), proposals, total.loop_type)
+        return _dropped(state._replace(total=total.state), proposals, total.loop_type)
     after = Pipeline(
         named.state,
         counted.state,
@@ -102,7 +101,7 @@ def _dropped(
     transitions: tuple[Transition, ...] = (),
 ) -> PipelineStep:
     fates = tuple(CallFate(Fate.DROP, "", None, each.call.tool) for each in proposals)
-    after = replace(state, stopped_by=loop, running=(), is_blocked=False)
+    after = state._replace(stopped_by=loop, running=(), is_blocked=False)
     return PipelineStep(after, transitions, fates=fates, stop=stop_of(loop))
 
 

@@ -1,7 +1,6 @@
 """One event of the pipeline in: what each guard in turn makes of it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from reducer.guards import (
     duplicate_call_id,
@@ -64,7 +63,7 @@ def reduce(state: Pipeline, event: Event) -> PipelineStep:
             return PipelineStep(_prompt(state, event))
         case HistorySeeded():
             duplicate = duplicate_call_id.reduce(state.duplicate, event).state
-            return PipelineStep(replace(state, duplicate=duplicate))
+            return PipelineStep(state._replace(duplicate=duplicate))
     raise ValueError(f"event is a {type(event).__name__}; pass one of pipeline_events.Event")
 
 
@@ -90,7 +89,7 @@ def _turn(state: Pipeline, event: TurnStarting) -> PipelineStep:
     if state.stopped_by is not None:
         return PipelineStep(state, stop=stop_of(state.stopped_by))
     step = identical_call.reduce(state.identical, TurnStarted(event.budget))
-    after = replace(state, identical=step.state, running=())
+    after = state._replace(identical=step.state, running=())
     if step.action is RunAction.FAIL:
         return PipelineStep(after, step.transitions, stop=stop_of(step.loop_type))
     return PipelineStep(after, step.transitions, step.turn)
@@ -107,10 +106,9 @@ def _answered(state: Pipeline, event: Answered) -> PipelineStep:
         return PipelineStep(state)
     if step.verdict is Verdict.EXECUTE:
         run = _fate(waiting[event.key], Fate.RUN, None)
-        return PipelineStep(replace(state, side_effect=step.state), step.transitions, fates=(run,))
+        return PipelineStep(state._replace(side_effect=step.state), step.transitions, fates=(run,))
     over = (event.key, *(key for key in step.resolved if key in waiting))
-    after = replace(
-        state,
+    after = state._replace(
         side_effect=step.state,
         running=tuple(call for call in state.running if call.key not in over),
     )

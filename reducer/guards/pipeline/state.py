@@ -53,8 +53,11 @@ class Limits:
     total_calls: int = total_calls.DEFAULT_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+_NONE_INVALID = InvalidParams()
+_NONE_YET = TotalCalls()
+
+
+class Pipeline(NamedTuple):
     """Every guard's state. `start` makes it, `pipeline.reduce` moves it.
 
     `running` are the calls of the batch that run or wait. `is_blocked` says that the side-effect
@@ -66,8 +69,8 @@ class Pipeline:
     identical: IdenticalCall
     side_effect: SideEffectDuplicate
     repeated: RepeatedFailure
-    invalid: InvalidParams = field(default_factory=InvalidParams)
-    total: TotalCalls = field(default_factory=TotalCalls)
+    invalid: InvalidParams = _NONE_INVALID
+    total: TotalCalls = _NONE_YET
     request: str | None = None
     running: tuple[RunningCall, ...] = ()
     is_blocked: bool = False

@@ -1,6 +1,6 @@
 """Where the guard against repeated tool failures stands, and its snapshot."""
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from reducer.guards.modes import mode_on
 from reducer.guards.repeated_failure.outcome import FailureKey
@@ -14,8 +14,7 @@ FAILURE_LIMIT = 8
 BATCH_LIMIT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedFailure:
+class RepeatedFailure(NamedTuple):
     """Where the guard stands within one prompt; `start` makes it, `reduce` moves it.
 
     `mode` is the configured one, `off` on every route but the interactive foreground. `key` and
@@ -79,7 +78,7 @@ def restore(document: Document) -> RepeatedFailure:
     snapshot = unseal(document, guard=GUARD, schema=SCHEMA)
     if snapshot is None:
         mode, route = beginning(document)
-        return replace(RepeatedFailure.start(mode, route=route), is_enforcement_disabled=True)
+        return RepeatedFailure.start(mode, route=route)._replace(is_enforcement_disabled=True)
     route = snapshot.word("route", Route)
     state = RepeatedFailure(
         mode_on(route, snapshot.word("mode", Mode)),

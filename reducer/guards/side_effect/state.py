@@ -1,7 +1,6 @@
 """What the side-effect guard remembers: first runs, calls, refusals; ids and digests alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -129,17 +128,18 @@ class RequestLog(NamedTuple):
 
 NEW_REQUEST = RequestLog({}, {}, {}, 1)
 NEW_TRACK = Track()
+_NO_TRACKS: Mapping[str, Track] = {}
+_NO_REQUESTS: Mapping[str, RequestLog] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class SideEffectDuplicate:
+class SideEffectDuplicate(NamedTuple):
     """The guard's state, for one thread or one request, as the host keeps it."""
 
     mode: Mode
     route: Route = Route.INTERACTIVE_FOREGROUND
     ladder: Ladder = DEFAULT_LADDER
-    tracks: Mapping[str, Track] = field(default_factory=dict)
-    requests: Mapping[str, RequestLog] = field(default_factory=dict)
+    tracks: Mapping[str, Track] = _NO_TRACKS
+    requests: Mapping[str, RequestLog] = _NO_REQUESTS
     is_enforcement_disabled: bool = False
 
     @classmethod

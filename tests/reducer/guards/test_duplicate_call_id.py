@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from reducer.guards.calls import ToolCall
@@ -90,7 +88,7 @@ def test_in_enforce_a_replay_is_answered_once_then_the_batch_is_dropped():
     assert (stop.is_breaker_open, stop.trigger_id) == (True, "a")
     assert stop.loop_type is LoopType.GLOBAL_TOOL_CALL_DUPLICATE
     assert stop.turn_outcome is TurnOutcome.LOOP_DETECTED_ERROR
-    assert stop.state == replace(steps[1].state, phase=GuardPhase.LATCHED)
+    assert stop.state == steps[1].state._replace(phase=GuardPhase.LATCHED)
 
 
 def test_the_loop_is_reported_once_per_prompt_though_the_breaker_opens_again():
@@ -104,7 +102,7 @@ def test_the_loop_is_reported_once_per_prompt_though_the_breaker_opens_again():
 
 
 def test_a_disabled_enforcement_answers_and_only_reports_until_the_next_prompt():
-    disabled = replace(ENFORCE, is_enforcement_disabled=True)
+    disabled = ENFORCE._replace(is_enforcement_disabled=True)
     steps = session(disabled, [ONE, ONE, ONE])
     assert actions(steps[2]) == [(SYNTHETIC, "a__dup_3")]
     assert steps[2].transitions == (

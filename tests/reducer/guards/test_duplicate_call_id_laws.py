@@ -1,6 +1,5 @@
 import json
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -40,7 +39,7 @@ def test_restoring_a_dump_at_any_step_changes_nothing(start, events, batch):
 
 @given(starts, duplicate_sessions, batches)
 def test_a_latched_guard_is_silent(start, events, batch):
-    state = replace(reached(start, events), phase=GuardPhase.LATCHED)
+    state = reached(start, events)._replace(phase=GuardPhase.LATCHED)
     step = reduce(state, batch)
     assert (step.transitions, step.loop_type) == ((), None)
     assert step.state.phase is GuardPhase.LATCHED or start.mode is Mode.OFF
@@ -48,7 +47,7 @@ def test_a_latched_guard_is_silent(start, events, batch):
 
 @given(starts, duplicate_sessions, batches)
 def test_a_disabled_enforcement_never_stops(start, events, batch):
-    state = replace(reached(start, events), is_enforcement_disabled=True)
+    state = reached(start, events)._replace(is_enforcement_disabled=True)
     step = reduce(state, batch)
     assert (step.is_breaker_open, step.turn_outcome) == (False, TurnOutcome.CONTINUE)
     assert CallAction.BATCH_DROPPED not in {each.action for each in step.verdicts}
@@ -59,7 +58,7 @@ def test_shadow_and_warn_know_and_answer_the_same(events):
     shadow = session(DuplicateCallId.start(Mode.SHADOW), events)
     warn = session(DuplicateCallId.start(Mode.WARN), events)
     for ours, theirs in zip(shadow, warn, strict=True):
-        assert replace(ours.state, mode=Mode.WARN) == theirs.state
+        assert ours.state._replace(mode=Mode.WARN) == theirs.state
         assert len(ours.transitions) == len(theirs.transitions)
 
 
@@ -71,7 +70,7 @@ def test_enforce_goes_with_warn_until_its_breaker_opens(events):
         if ours.is_breaker_open:
             assert ours.state.phase is theirs.state.phase is GuardPhase.LATCHED
             break
-        assert replace(ours.state, mode=Mode.WARN) == theirs.state
+        assert ours.state._replace(mode=Mode.WARN) == theirs.state
         assert ours.verdicts == theirs.verdicts
         assert [each.decision for each in ours.transitions] == [
             each.decision for each in theirs.transitions
@@ -145,7 +144,7 @@ def test_a_damaged_suffix_number_is_refused_by_its_id():
 def test_a_snapshot_of_the_future_starts_anew_and_never_stops_this_prompt():
     state = DuplicateCallId.start(Mode.ENFORCE, route=Route.CRON)
     document = {"guard": "duplicate_call_id", "schema": 2, "mode": "enforce", "route": "cron"}
-    assert restore(document) == replace(state, is_enforcement_disabled=True)
+    assert restore(document) == state._replace(is_enforcement_disabled=True)
     assert restore({"guard": "duplicate_call_id", "schema": 2}).mode is Mode.SHADOW
 
 
@@ -164,7 +163,7 @@ def test_ten_thousand_ids_take_less_than_two_hundred_bytes_each():
     try:
         for at, each in enumerate(known):
             # Each id is a text of its own, which nothing but the state keeps.
-            four = (replace(each, call_id=f"call_{at:022d}-{n}") for n in range(4))
+            four = (each._replace(call_id=f"call_{at:022d}-{n}") for n in range(4))
             state = reduce(state, BatchProposed(tuple((each,) for each in four))).state
         used, _ = tracemalloc.get_traced_memory()
     finally:

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from reducer.guards.identical_call import (
@@ -114,7 +112,7 @@ def test_a_stop_reports_the_streak_that_led_to_it():
 
 
 def test_a_disabled_enforcement_warns_and_only_reports_the_stop():
-    steps = run_of(replace(ENFORCE, is_enforcement_disabled=True), ROUND * 6)
+    steps = run_of(ENFORCE._replace(is_enforcement_disabled=True), ROUND * 6)
     assert words(steps)[-2:] == [
         (Decision.WARNED, TRACKING, WARNED),
         (Decision.WOULD_STOP, WARNED, LATCHED),
@@ -247,7 +245,7 @@ def test_a_final_answer_completes_the_run_and_a_further_turn_takes_it_up():
     taken_up = reduce(steps[-1].state, TURN).state
     assert (taken_up.next_turn_mode, taken_up.max_count) == (TurnMode.NORMAL, 1)
     assert reduce(steps[-1].state, ONE).state.is_finished is False
-    off = replace(steps[-1].state, mode=Mode.OFF)
+    off = steps[-1].state._replace(mode=Mode.OFF)
     assert reduce(off, ONE).state.is_finished is False
 
 

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -49,15 +48,15 @@ def test_restoring_a_dump_at_any_step_changes_nothing(start, events, event):
 
 @given(starts, identical_runs, identical_events)
 def test_a_latched_guard_is_silent(start, events, event):
-    state = replace(reached(start, events), phase=GuardPhase.LATCHED, failure=None)
+    state = reached(start, events)._replace(phase=GuardPhase.LATCHED, failure=None)
     # In enforce a latched run has failed; only what a host's own budget asks for is left.
-    state = replace(state, mode=state.mode.at_most(Mode.WARN), turn=None)
+    state = state._replace(mode=state.mode.at_most(Mode.WARN), turn=None)
     assert reduce(state, event).transitions == ()
 
 
 @given(starts, identical_runs)
 def test_a_disabled_enforcement_never_finds_a_loop(start, events):
-    state = replace(start, is_enforcement_disabled=True)
+    state = start._replace(is_enforcement_disabled=True)
     in_one_run = [event for event in events if not isinstance(event, RunStarted)]
     for step in run_of(state, in_one_run):
         assert step.failure in {None, Failure.BUDGET_EXCEEDED}
@@ -76,7 +75,7 @@ def test_below_enforce_only_the_hosts_budget_changes_a_turn_or_a_batch(events):
             theirs.failure,
         )
         assert warned.action is ours.action
-        assert replace(warned.state, mode=Mode.SHADOW, turn=None) == replace(ours.state, turn=None)
+        assert warned.state._replace(mode=Mode.SHADOW, turn=None) == ours.state._replace(turn=None)
         assert len(warned.transitions) == len(ours.transitions)
 
 
@@ -87,7 +86,7 @@ def test_enforce_goes_with_warn_until_it_fails(events):
     for ours, theirs in zip(enforce, warn, strict=True):
         if ours.action is RunAction.FAIL:
             break
-        assert replace(ours.state, mode=Mode.WARN, turn=None) == replace(theirs.state, turn=None)
+        assert ours.state._replace(mode=Mode.WARN, turn=None) == theirs.state._replace(turn=None)
 
 
 @given(starts, identical_runs)
@@ -176,7 +175,7 @@ def test_a_cause_without_words_is_refused():
 def test_a_snapshot_of_the_future_starts_anew_and_never_stops_this_run():
     document = {"guard": "identical_call", "schema": 2, "mode": "enforce", "route": "cron"}
     start = IdenticalCall.start(Mode.ENFORCE, route=Route.CRON)
-    assert restore(document) == replace(start, is_enforcement_disabled=True)
+    assert restore(document) == start._replace(is_enforcement_disabled=True)
     assert restore({"guard": "identical_call", "schema": 2}).mode is Mode.SHADOW
 
 

@@ -40,13 +40,13 @@ def test_duplicates_never_change_anything(state, event, more):
 
 @given(states, batches)
 def test_a_latched_guard_is_silent(state, event):
-    latched = replace(state, phase=GuardPhase.LATCHED)
+    latched = state._replace(phase=GuardPhase.LATCHED)
     assert reduce(latched, event) == (latched, (), FailureAction.NONE)
 
 
 @given(states, batches)
 def test_disabled_enforcement_never_stops(state, event):
-    step = reduce(replace(state, is_enforcement_disabled=True), event)
+    step = reduce(state._replace(is_enforcement_disabled=True), event)
     assert step.action is not FailureAction.STOP
     assert Decision.STOPPED not in [each.decision for each in step.transitions]
     assert step.state.is_enforcement_disabled
@@ -57,7 +57,7 @@ def test_shadow_warn_and_enforce_agree_on_every_state(history):
     enforced = steps(history, Mode.ENFORCE)
     for mode in (Mode.SHADOW, Mode.WARN):
         lower = steps(history, mode)
-        assert [replace(step.state, mode=Mode.ENFORCE) for step in lower] == [
+        assert [step.state._replace(mode=Mode.ENFORCE) for step in lower] == [
             step.state for step in enforced
         ]
         assert [len(step.transitions) for step in lower] == [

@@ -1,7 +1,5 @@
 """What the side-effect guard tells of its decisions: phases, ordinals and buckets."""
 
-from dataclasses import replace
-
 import pytest
 
 from reducer.guards.side_effect import (
@@ -153,7 +151,7 @@ def test_a_new_prompt_ends_a_disabled_enforcement_and_forgets_nothing():
     host = Host(action=Action.BLOCK)
     host.run("c1")
     before = host.guard
-    host.guard = replace(before, is_enforcement_disabled=True)
+    host.guard = before._replace(is_enforcement_disabled=True)
     step = host.tell(PromptStarted(Mode.ENFORCE))
     assert step == SideEffectStep(before)
     assert host.run("c2").verdict is Verdict.BLOCK
