@@ -2,29 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from control_plane.errors import SettingsError
+from control_plane.store_url import StoreKind as StoreKind  # noqa: PLC0414  # offered here too
+from control_plane.store_url import StoreUrl
 
-REDIS_SCHEMES = ("redis", "rediss", "unix")
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
+# OTLP over gRPC has this port everywhere (IANA, opentelemetry-proto).
+DEFAULT_GRPC_PORT = 4317
 DEFAULT_DATA = "guardwave-data"
 # A request is read and answered within this: exporters give up after 10 s, a write that waits for
 # a store that is away after 5 s. Whoever sends more slowly would keep a thread from the others.
 DEFAULT_REQUEST_SECONDS = 15
 DEFAULT_WORKERS = 2
 MOST_WORKERS = 64
-
-
-class StoreKind(StrEnum):
-    """How the servers behind `REDIS_URL` are arranged."""
-
-    STANDALONE = "standalone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,17 @@ class Settings:
     policy_path: Path | None = None
     workers: int = DEFAULT_WORKERS
     otlp_prefix: str = ""
+    grpc_port: int = DEFAULT_GRPC_PORT
     request_seconds: int = DEFAULT_REQUEST_SECONDS
+
+    @property
+    def store_url(self) -> StoreUrl | None:
+        """Where the store is; None means the embedded one.
+
+        Raises:
+            SettingsError: as `from_env`.
+        """
+        return None if self.redis_url is None else StoreUrl.parsed(self.redis_url, self.store)
 
     @property
     def is_loopback(self) -> bool:
@@ -61,21 +66,29 @@ class Settings:
         """
         given = {name: text.strip() for name, text in env.items() if text.strip()}
         policy = given.get("GUARDWAVE_POLICY")
-        return cls(
+        read = cls(
             host=given.get("GUARDWAVE_HOST", DEFAULT_HOST),
             port=_whole_number(given, "GUARDWAVE_PORT", default=DEFAULT_PORT, most=65535),
             data_dir=Path(given.get("GUARDWAVE_DATA", DEFAULT_DATA)).expanduser(),
-            redis_url=_redis_url(given),
+            redis_url=given.get("REDIS_URL"),
             store=_store_kind(given),
             policy_path=Path(policy) if policy else None,
             workers=_whole_number(
                 given, "GUARDWAVE_WORKERS", default=DEFAULT_WORKERS, most=MOST_WORKERS
             ),
             otlp_prefix=_otlp_prefix(given),
+            grpc_port=_whole_number(
+                given, "GUARDWAVE_GRPC_PORT", default=DEFAULT_GRPC_PORT, most=65535
+            ),
             request_seconds=_whole_number(
                 given, "GUARDWAVE_REQUEST_SECONDS", default=DEFAULT_REQUEST_SECONDS, most=600
             ),
         )
+        # Read once here, so that a URL which cannot be used stops the start.
+        if read.store_url is None and read.store is not StoreKind.STANDALONE:
+            remedy = f"set REDIS_URL to the servers of the {read.store}, or leave it unset"
+            raise SettingsError("GUARDWAVE_STORE", read.store.value, remedy)
+        return read
 
 
 def _whole_number(given: Mapping[str, str], variable: str, *, default: int, most: int) -> int:
@@ -88,36 +101,12 @@ def _whole_number(given: Mapping[str, str], variable: str, *, default: int, most
     return int(text)
 
 
-def _redis_url(given: Mapping[str, str]) -> str | None:
-    url = given.get("REDIS_URL")
-    if url is None:
-        return None
-    remedy = "set redis://, rediss:// or unix:// with a host or a path, or unset it"
-    try:
-        parts = urlsplit(url)
-        place = parts.path if parts.scheme == "unix" else parts.hostname
-        _ = parts.port
-    except ValueError:
-        raise SettingsError("REDIS_URL", _scheme_alone(url), remedy) from None
-    if parts.scheme not in REDIS_SCHEMES or not place:
-        raise SettingsError("REDIS_URL", _scheme_alone(url), remedy)
-    return url
-
-
-def _scheme_alone(url: str) -> str:
-    """Return what of the URL a message may show: user info, path and query may hold secrets."""
-    scheme, mark, _ = url.partition("://")
-    return f"{scheme}://..." if mark else "(a text without ://)"
-
-
 def _store_kind(given: Mapping[str, str]) -> StoreKind:
     word = given.get("GUARDWAVE_STORE", StoreKind.STANDALONE)
     try:
         return StoreKind(word)
     except ValueError:
-        remedy = "set standalone"
-        if word in {"sentinel", "cluster"}:
-            remedy = f"set standalone or leave it unset; {word} follows in a later release"
+        remedy = "set standalone, sentinel or cluster, or leave it unset"
         raise SettingsError("GUARDWAVE_STORE", word, remedy) from None
 
 

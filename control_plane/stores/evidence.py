@@ -1,5 +1,6 @@
 """Owner-level evidence: written exactly once by one atomic call, read as owner-days."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,13 +15,14 @@ from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
 from control_plane.stores.owner_days import unpacked, whole_prompts
 from control_plane.stores.replies import pair, text, whole
+from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split
 from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
 
-OWNER_BUCKETS = 256
 # In real time since the last write; evidence.lua holds the same.
 KEPT_DAYS = 120
 HOURS = 24
+LAST_RECORD = "last_record_s"
 _READ_AT_ONCE = 512
 
 
@@ -33,45 +35,66 @@ class Written:
 
 
 class EvidenceStore:
-    """The evidence of all environments. One shard stands in each until clusters are supported."""
+    """The evidence of all environments, each in one shard, or in 16 on a cluster."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._count = shard_count(redis)
+
+    def _shards(self, environment: str) -> tuple[EvidenceKeys, ...]:
+        return tuple(EvidenceKeys(environment, shard) for shard in range(self._count))
 
     @unavailable()
     def write(self, environment: str, batch: EvidenceBatch) -> Written:
-        """Add a batch atomically; what was seen before is counted as duplicate and adds nothing.
+        """Add a batch; what was seen before is counted as duplicate and adds nothing.
 
-        Safe to repeat after any failure: the identities and the sums are written by one call.
+        Safe to repeat after any failure: the identities and the sums of a shard are written by one
+        call. On a cluster a failure may come after the calls of some shards; a repetition then
+        counts their events as duplicates and adds the others.
         """
-        keys = EvidenceKeys(environment)
-        arguments = (keys.slot, batch.packed())
-        new, duplicate = pair(call(self._redis, "gw_ingest", keys=[keys.days], arguments=arguments))
-        return Written(whole(new), whole(duplicate))
+        written = Written(0, 0)
+        for shard, part in split(batch, self._count):
+            keys = EvidenceKeys(environment, shard)
+            arguments = (keys.slot, part.packed())
+            reply = call(self._redis, "gw_ingest", keys=[keys.days], arguments=arguments)
+            new, duplicate = pair(reply)
+            written = Written(written.new + whole(new), written.duplicate + whole(duplicate))
+        return written
 
     @unavailable()
     def lose_overdue(self, environment: str, now: datetime, *, at_most: int = 1000) -> int:
-        """Close prompts that had no end for 24 hours as lost; answer how many."""
-        keys = EvidenceKeys(environment)
-        arguments = (keys.slot, int(now.timestamp()), at_most)
-        return whole(call(self._redis, "gw_lose", keys=[keys.due], arguments=arguments))
+        """Close prompts that had no end for 24 hours as lost; answer how many.
+
+        At most so many of a shard are closed by one call.
+        """
+        lost = 0
+        for keys in self._shards(environment):
+            arguments = (keys.slot, int(now.timestamp()), at_most)
+            lost += whole(call(self._redis, "gw_lose", keys=[keys.due], arguments=arguments))
+        return lost
 
     @unavailable()
     def days(self, environment: str) -> tuple[date, ...]:
         """Return all days that hold anything, in order."""
-        found = self._redis.smembers(EvidenceKeys(environment).days)
-        return tuple(sorted(date.fromisoformat(text(day)) for day in found))
+        found = {
+            text(day)
+            for keys in self._shards(environment)
+            for day in self._redis.smembers(keys.days)
+        }
+        return tuple(sorted(map(date.fromisoformat, found)))
 
     @unavailable()
     def seal(
         self, environment: str, day: date, *, at: datetime, longest_outage_seconds: float | None
     ) -> bool:
-        """Seal a day; False when it was sealed before."""
-        keys = EvidenceKeys(environment)
+        """Seal a day in every shard; False when it was sealed before."""
         outage = "" if longest_outage_seconds is None else f"{longest_outage_seconds:.3f}"
         arguments = (day.isoformat(), at.isoformat(), outage)
-        names = [keys.day(day), keys.days]
-        return bool(whole(call(self._redis, "gw_seal", keys=names, arguments=arguments)))
+        sealed = 0
+        for keys in self._shards(environment):
+            names = [keys.day(day), keys.days]
+            sealed += whole(call(self._redis, "gw_seal", keys=names, arguments=arguments))
+        return sealed > 0
 
     @unavailable()
     def sealed_days(
@@ -87,10 +110,16 @@ class EvidenceStore:
         """
         wanted = list(days)
         asked = sorted({day - timedelta(days=back) for day in wanted for back in (0, 1)})
+        shards = self._shards(environment)
         pipe = self._redis.pipeline(transaction=False)
         for day in asked:
-            pipe.hgetall(EvidenceKeys(environment).day(day))
-        held = {day: _Fields(fields) for day, fields in zip(asked, pipe.execute(), strict=True)}
+            for keys in shards:
+                pipe.hgetall(keys.day(day))
+        found = pipe.execute()
+        held = {
+            day: _Fields(found[at * len(shards) : (at + 1) * len(shards)])
+            for at, day in enumerate(asked)
+        }
         return tuple(
             _sealed(day, held[day], held[day - timedelta(days=1)], source)
             for day in wanted
@@ -99,8 +128,13 @@ class EvidenceStore:
 
     @unavailable()
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
-        """Return every cell of the environment with its number."""
-        stored = self._redis.hgetall(EvidenceKeys(environment).cells)
+        """Return every cell of the environment with its number; each shard has its own numbers."""
+        return tuple(
+            numbered for keys in self._shards(environment) for numbered in self._cells_of(keys)
+        )
+
+    def _cells_of(self, keys: EvidenceKeys) -> tuple[tuple[int, Cell], ...]:
+        stored = self._redis.hgetall(keys.cells)
         named = ((text(name), number) for name, number in stored.items())
         cells = ((whole(number), Cell.named(name)) for name, number in named if name[0] != "#")
         return tuple(sorted(cells, key=_number))
@@ -119,28 +153,30 @@ class EvidenceStore:
 
         One owner has two rows on a day when it reported with two versions or in two modes.
         """
-        chosen = [
-            (number, cell)
-            for number, cell in self.cells(environment)
-            if cell.guard == guard
-            and cell.wave == wave
-            and cell.cohort is not None
-            and cell.source is source
-        ]
-        rows = sorted(self._rows(environment, chosen, days), key=_place)
+        rows: list[OwnerDay] = []
+        for keys in self._shards(environment):
+            chosen = [
+                (number, cell)
+                for number, cell in self._cells_of(keys)
+                if cell.guard == guard
+                and cell.wave == wave
+                and cell.cohort is not None
+                and cell.source is source
+            ]
+            rows += self._rows(keys, chosen, days)
+        rows.sort(key=_place)
         if source is EvidenceSource.EVENTS:
             return tuple(rows)
         return tuple(sorted(whole_prompts(rows), key=_place))
 
     def _rows(
-        self, environment: str, cells: Sequence[tuple[int, Cell]], days: Sequence[date]
+        self, keys: EvidenceKeys, cells: Sequence[tuple[int, Cell]], days: Sequence[date]
     ) -> Iterator[OwnerDay]:
-        keys = EvidenceKeys(environment)
         wanted = [
             (cell, day, keys.owner_days(number, day, bucket))
             for number, cell in cells
             for day in days
-            for bucket in range(OWNER_BUCKETS)
+            for bucket in buckets_of(keys.shard, self._count)
         ]
         for start in range(0, len(wanted), _READ_AT_ONCE):
             part = wanted[start : start + _READ_AT_ONCE]
@@ -156,10 +192,10 @@ class EvidenceStore:
         self, environment: str, pseudonym: str, bucket: int, days: Sequence[date]
     ) -> tuple[tuple[Cell, OwnerDay], ...]:
         """Return one owner's owner-days on these days, with the cell of each."""
-        keys = EvidenceKeys(environment)
+        keys = EvidenceKeys(environment, shard_of_owner(bucket, self._count))
         wanted = [
             (cell, day, keys.owner_days(number, day, bucket))
-            for number, cell in self.cells(environment)
+            for number, cell in self._cells_of(keys)
             if cell.cohort is not None
             for day in days
         ]
@@ -176,18 +212,23 @@ class EvidenceStore:
     @unavailable()
     def counters(self, environment: str, day: date) -> dict[tuple[Cell, str], int]:
         """Return the day's volume counters by cell and counter name."""
-        keys = EvidenceKeys(environment)
-        counted: dict[tuple[Cell, str], int] = {}
-        for number, cell in self.cells(environment):
-            for counter, value in self._redis.hgetall(keys.counters(number, day)).items():
-                counted[cell, text(counter)] = whole(value)
-        return counted
+        counted: Counter[tuple[Cell, str]] = Counter()
+        for keys in self._shards(environment):
+            for number, cell in self._cells_of(keys):
+                for counter, value in self._redis.hgetall(keys.counters(number, day)).items():
+                    counted[cell, text(counter)] += whole(value)
+        return dict(counted)
 
     @unavailable()
     def health(self, environment: str) -> dict[str, int]:
         """Return intake's counters of the environment; absent ones were never counted."""
-        stored = self._redis.hgetall(EvidenceKeys(environment).health)
-        return {text(name): whole(value) for name, value in stored.items()}
+        counted: Counter[str] = Counter()
+        newest = 0
+        for keys in self._shards(environment):
+            stored = {text(name): value for name, value in self._redis.hgetall(keys.health).items()}
+            newest = max(newest, whole(stored.pop(LAST_RECORD, None)))
+            counted.update({name: whole(value) for name, value in stored.items()})
+        return {**counted, LAST_RECORD: newest} if newest else dict(counted)
 
 
 def _place(row: OwnerDay) -> tuple[date, str, str, str]:
@@ -199,21 +240,22 @@ def _number(numbered: tuple[int, Cell]) -> int:
 
 
 class _Fields:
-    """What the store holds of one day."""
+    """What the store holds of one day, in each of the shards."""
 
-    def __init__(self, held: Mapping[bytes, bytes]) -> None:
+    def __init__(self, held: Sequence[Mapping[bytes, bytes]]) -> None:
         self._held = held
 
     @property
     def is_sealed(self) -> bool:
-        return b"sealed_at" in self._held
+        # Sealing may be cut off half-way; the worker then seals the rest.
+        return all(b"sealed_at" in each for each in self._held)
 
     @property
     def outage(self) -> bytes:
-        return self._held.get(b"outage", b"")
+        return self._held[0].get(b"outage", b"")
 
     def count(self, name: str) -> int:
-        return int(self._held.get(name.encode(), b"0"))
+        return sum(int(each.get(name.encode(), b"0")) for each in self._held)
 
 
 def _covered(fields: _Fields, before: _Fields) -> int:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import redis
 
 from control_plane.errors import StoreStartError
+from control_plane.stores.clients import primaries
 
 MISSING = "Function not found"
 SHEBANG = "#!lua "
@@ -58,12 +59,19 @@ def full_name(function: str) -> str:
 
 
 def load_functions(client: redis.Redis) -> bool:
-    """Load each library that the server does not hold; answer whether one was loaded.
+    """Load each library that a server does not hold; answer whether one was loaded.
+
+    Every node of a cluster that takes writes needs them; replicas get theirs from it.
 
     Raises:
         StoreStartError: the server refuses a library.
     """
-    loaded = [library.name for library in libraries() if _load(client, library)]
+    loaded = [
+        library.name
+        for server in primaries(client)
+        for library in libraries()
+        if _load(server, library)
+    ]
     return bool(loaded)
 
 

@@ -4,13 +4,18 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from redis import Redis
 
 from control_plane.stores.connection import unavailable
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.replies import text, whole
+from control_plane.stores.shards import shard_count
 from reducer.vocabulary import Mode
+
+# What of a source's counters is no count, as `SourceCounts` says.
+NO_COUNTS = ("last_record_s", "ahead_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,46 +43,80 @@ class TreatedRecords:
     last_second: int
 
 
+class TreatedCounts(NamedTuple):
+    """How many records came under one kind of assignment id, and the second of the last one."""
+
+    records: int = 0
+    last: int = 0
+
+    def with_part(self, part: str, value: int) -> "TreatedCounts":
+        """Return the counts with a shard's part added."""
+        if part == "records":
+            return self._replace(records=self.records + value)
+        return self._replace(last=max(self.last, value))
+
+
 class IntakeHealthStore:
     """Intake's health of all environments."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._count = shard_count(redis)
 
     @unavailable()
     def sources(self, environment: str) -> tuple[SourceCounts, ...]:
         """Return what was counted of each producer and version, sorted by them."""
+        merged: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        for shard in range(self._count):
+            for of, counts in self._sources_of(EvidenceKeys(environment, shard)).items():
+                merged[of] = _merged(merged[of], counts)
+        return tuple(SourceCounts(*of, counts) for of, counts in sorted(merged.items()))
+
+    def _sources_of(self, keys: EvidenceKeys) -> Mapping[tuple[str, str], Mapping[str, int]]:
         counted: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-        for name, value in self._redis.hgetall(EvidenceKeys(environment).sources).items():
+        for name, value in self._redis.hgetall(keys.sources).items():
             producer, version, counter = json.loads(name)
             counted[producer, version][counter] = whole(value)
-        return tuple(SourceCounts(*of, counts) for of, counts in sorted(counted.items()))
+        return counted
 
     @unavailable()
     def treated(self, environment: str) -> tuple[TreatedRecords, ...]:
         """Return how many records came under ids that give more than shadow, and when the last."""
-        told: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for name, value in self._redis.hgetall(EvidenceKeys(environment).treated).items():
-            which, _, part = text(name).rpartition("|")
-            told[which][part] = whole(value)
+        told: defaultdict[str, TreatedCounts] = defaultdict(TreatedCounts)
+        for shard in range(self._count):
+            stored = self._redis.hgetall(EvidenceKeys(environment, shard).treated)
+            for name, value in stored.items():
+                which, _, part = text(name).rpartition("|")
+                told[which] = told[which].with_part(part, whole(value))
         return tuple(
-            _treated(which, parts) for which, parts in sorted(told.items()) if "|" in which
+            _treated(which, counts) for which, counts in sorted(told.items()) if "|" in which
         )
 
     @unavailable()
     def forget_treated(self, environment: str, *, before_second: int) -> int:
         """Forget ids whose last record is older; answer of how many."""
-        key = EvidenceKeys(environment).treated
         old = [each for each in self.treated(environment) if each.last_second < before_second]
         names = [f"{each.guard}|{each.mode}|{each.generation}" for each in old]
         if names:
             parts = [f"{name}|{part}" for name in names for part in ("records", "last")]
-            self._redis.hdel(key, *parts)
+            for shard in range(self._count):
+                self._redis.hdel(EvidenceKeys(environment, shard).treated, *parts)
         return len(old)
 
 
-def _treated(which: str, parts: Mapping[str, int]) -> TreatedRecords:
+def _merged(held: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
+    """Add up what two shards counted; of what is no count, the newer shard's stands."""
+    newer, older = counts, held
+    if held.get("last_record_s", 0) > counts.get("last_record_s", 0):
+        newer, older = held, counts
+    return {
+        name: newer.get(name, older.get(name, 0))
+        if name in NO_COUNTS
+        else held.get(name, 0) + counts.get(name, 0)
+        for name in held.keys() | counts.keys()
+    }
+
+
+def _treated(which: str, counts: TreatedCounts) -> TreatedRecords:
     guard, mode, generation = which.split("|")
-    return TreatedRecords(
-        guard, Mode(mode), int(generation), parts.get("records", 0), parts.get("last", 0)
-    )
+    return TreatedRecords(guard, Mode(mode), int(generation), counts.records, counts.last)

@@ -10,6 +10,7 @@ from control_plane.stores.connection import unavailable
 from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.replies import text, whole
+from control_plane.stores.shards import FIRST, shard_count
 from reducer.vocabulary import Invariant
 
 
@@ -26,6 +27,7 @@ class Suspicion:
     invariant: Invariant
     is_trusted: bool
     generation: int
+    shard: int = FIRST
 
     @property
     def identity(self) -> str:
@@ -38,18 +40,22 @@ class SuspectStore:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._count = shard_count(redis)
 
     @unavailable()
     def overdue(
         self, environment: str, now: datetime, *, at_most: int = 500
     ) -> tuple[Suspicion, ...]:
-        """Return what no late record has explained in time, of so many prompts at most."""
-        keys = EvidenceKeys(environment)
-        arguments = (keys.slot, int(now.timestamp()), at_most)
-        found = call(self._redis, "gw_overdue", keys=[keys.suspects], arguments=arguments)
-        if not isinstance(found, list):
-            raise TypeError(f"the store answered {type(found).__name__} where a list was due")
-        return tuple(_suspicion(each) for each in found)
+        """Return what no late record has explained, of so many prompts of a shard at most."""
+        overdue: list[Suspicion] = []
+        for shard in range(self._count):
+            keys = EvidenceKeys(environment, shard)
+            arguments = (keys.slot, int(now.timestamp()), at_most)
+            found = call(self._redis, "gw_overdue", keys=[keys.suspects], arguments=arguments)
+            if not isinstance(found, list):
+                raise TypeError(f"the store answered {type(found).__name__} where a list was due")
+            overdue += (_suspicion(each, shard) for each in found)
+        return tuple(overdue)
 
     @unavailable()
     def decide(self, environment: str, suspicion: Suspicion, *, counted_as: str = "") -> bool:
@@ -57,14 +63,14 @@ class SuspectStore:
 
         Call it after what the decision writes: a crash in between finds it overdue again.
         """
-        keys = EvidenceKeys(environment)
+        keys = EvidenceKeys(environment, suspicion.shard)
         guard, invariant = suspicion.cell.guard, suspicion.invariant
         arguments = (keys.slot, suspicion.prompt, guard, invariant, counted_as)
         answer = call(self._redis, "gw_decide", keys=[keys.suspects], arguments=arguments)
         return bool(whole(answer))
 
 
-def _suspicion(told: list[object]) -> Suspicion:
+def _suspicion(told: list[object], shard: int) -> Suspicion:
     prompt, _, invariant, trusted, generation, cell = told
     return Suspicion(
         prompt=text(prompt),
@@ -72,4 +78,5 @@ def _suspicion(told: list[object]) -> Suspicion:
         invariant=Invariant(text(invariant)),
         is_trusted=bool(whole(trusted)),
         generation=whole(generation),
+        shard=shard,
     )

@@ -4,6 +4,7 @@ import pytest
 
 from control_plane.errors import SettingsError
 from control_plane.settings import Settings, StoreKind
+from control_plane.store_url import StoreUrl
 
 
 def test_an_empty_environment_gives_the_documented_defaults():
@@ -16,6 +17,7 @@ def test_an_empty_environment_gives_the_documented_defaults():
         policy_path=None,
         workers=2,
         otlp_prefix="",
+        grpc_port=4317,
     )
 
 
@@ -30,6 +32,7 @@ def test_every_variable_is_read():
             "GUARDWAVE_POLICY": "/etc/guardwave/policy.toml",
             "GUARDWAVE_WORKERS": "4",
             "GUARDWAVE_OTLP_PREFIX": "/otlp/",
+            "GUARDWAVE_GRPC_PORT": "4318",
         }
     )
     assert settings == Settings(
@@ -40,6 +43,7 @@ def test_every_variable_is_read():
         policy_path=Path("/etc/guardwave/policy.toml"),
         workers=4,
         otlp_prefix="/otlp",
+        grpc_port=4318,
     )
 
 
@@ -57,9 +61,10 @@ def test_an_empty_variable_counts_as_unset():
         pytest.param("GUARDWAVE_PORT", "-1", "from 1 to 65535", id="a negative port"),
         pytest.param("GUARDWAVE_PORT", "٨٠", "from 1 to 65535", id="digits of another script"),
         pytest.param("GUARDWAVE_PORT", "9" * 5000, "from 1 to 65535", id="a port of 5,000 digits"),
+        pytest.param("GUARDWAVE_GRPC_PORT", "0", "from 1 to 65535", id="a gRPC port of zero"),
         pytest.param("GUARDWAVE_WORKERS", "1.5", "from 1 to 64", id="half a worker"),
-        pytest.param("GUARDWAVE_STORE", "cluster", "follows", id="a cluster"),
-        pytest.param("GUARDWAVE_STORE", "sentinel", "follows", id="sentinels"),
+        pytest.param("GUARDWAVE_STORE", "cluster", "set REDIS_URL", id="a cluster of nothing"),
+        pytest.param("GUARDWAVE_STORE", "sentinel", "set REDIS_URL", id="sentinels of nothing"),
         pytest.param("GUARDWAVE_STORE", "postgres", "set standalone", id="another store"),
         pytest.param("GUARDWAVE_OTLP_PREFIX", "otlp", "such as /otlp", id="no leading slash"),
         pytest.param("GUARDWAVE_OTLP_PREFIX", "/a//b", "such as /otlp", id="an empty segment"),
@@ -93,3 +98,36 @@ def test_an_unusable_redis_url_is_refused_without_showing_its_password(url):
 
 def test_settings_can_be_logged_without_showing_the_password():
     assert "secret" not in repr(Settings.from_env({"REDIS_URL": "redis://:secret@localhost"}))
+
+
+@pytest.mark.parametrize(
+    ("store", "url"),
+    [
+        pytest.param("sentinel", "redis://:secret@one:26379", id="sentinels of no name"),
+        pytest.param("sentinel", "unix:///run/secret.sock/name", id="sentinels on a socket"),
+        pytest.param("cluster", "redis://:secret@one:6379/0", id="a database of a cluster"),
+        pytest.param("cluster", "redis://:secret@one,,two", id="a node without a name"),
+        pytest.param("cluster", "redis://:secret@one:six", id="a port in words"),
+    ],
+)
+def test_a_url_that_does_not_fit_the_kind_of_store_is_refused_without_showing_it(store, url):
+    with pytest.raises(SettingsError, match=r"REDIS_URL.*set redis://") as refused:
+        Settings.from_env({"REDIS_URL": url, "GUARDWAVE_STORE": store})
+    assert "secret" not in str(refused.value)
+
+
+def test_the_places_of_several_servers_are_read():
+    nodes = StoreUrl.parsed("rediss://me:pass@one,[::1]:7000,three:7001?db=0", StoreKind.CLUSTER)
+    assert nodes.places == (("one", 6379), ("::1", 7000), ("three", 7001))
+    assert nodes.text == "rediss://me:pass@one:6379?db=0"
+    assert nodes.is_encrypted
+
+
+def test_sentinels_have_a_name_for_the_server_and_may_have_a_password_of_their_own():
+    url = "redis://:pass@one,two:7000/my%20store?sentinel_password=theirs&socket_keepalive=yes"
+    read = StoreUrl.parsed(url, StoreKind.SENTINEL)
+    assert read.places == (("one", 26379), ("two", 7000))
+    assert read.master == "my store"
+    assert read.sentinel_options == {"sentinel_password": "theirs"}
+    assert read.text == "redis://:pass@one:26379?socket_keepalive=yes"
+    assert "theirs" not in repr(read)

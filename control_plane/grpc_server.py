@@ -1,0 +1,85 @@
+"""The process that listens for OTLP over gRPC: `guardwave serve --grpc` runs it."""
+
+import logging
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
+
+import grpc
+
+from control_plane.data_plane import DataPlane, over
+from control_plane.errors import StartError
+from control_plane.ingest.door import Door
+from control_plane.ingest.grpc_door import GrpcDoor, channel_options
+from control_plane.ingest.intake import Intake
+from control_plane.ingest.wire import Limits
+from control_plane.otlp_door import OtlpDoor
+from control_plane.settings import Settings
+from control_plane.startup import open_context, open_store
+
+THREADS = 16
+# As the web workers have it (gunicorn_conf.graceful_timeout).
+GRACE_S = 5.0
+
+
+def listen(door: OtlpDoor, *, host: str, port: int, limits: Limits) -> tuple[grpc.Server, int]:
+    """Return a server that answers from now on, and its port; port 0 takes a free one.
+
+    What waits for a thread is not read yet: HTTP/2's flow control holds its sender back.
+
+    Raises:
+        StartError: the address cannot be listened on.
+    """
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="otlp-grpc")
+    server = grpc.server(threads, options=channel_options(limits))
+    server.add_generic_rpc_handlers((GrpcDoor(door),))
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise StartError(
+            f"{address} cannot be listened on for gRPC; stop what is there, or set "
+            "GUARDWAVE_GRPC_PORT or GUARDWAVE_HOST"
+        ) from error
+    server.start()
+    return server, bound
+
+
+def run(settings: Settings, stop: threading.Event) -> None:
+    """Serve until told to stop, then let the calls that run finish.
+
+    Raises:
+        StartError, StoreUnavailable: as for a web worker.
+    """
+    context = open_context(settings, open_store(settings))
+    plane: DataPlane = over(context)
+    # gRPC knows one limit, of a message before and after it is inflated.
+    limits = Limits(wire_bytes=Limits().inflated_bytes)
+    plane.refresher.ensure_running()
+    door = Door(Intake(context), plane.credentials, limits=limits)
+    server, _ = listen(door, host=settings.host, port=settings.grpc_port, limits=limits)
+    stop.wait()
+    server.stop(GRACE_S).wait()
+    plane.refresher.stop()
+
+
+def main() -> None:
+    """Serve until SIGINT or SIGTERM."""
+    logging.basicConfig(format="%(levelname)s %(name)s %(message)s", level=logging.INFO)
+    stop = threading.Event()
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    try:
+        run(Settings.from_env(os.environ), stop)
+    except StartError as error:
+        raise SystemExit(f"guardwave: {error}") from error
+
+
+if __name__ == "__main__":
+    main()
