@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from control_plane.clock import NANOSECONDS
-from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest.event_time import DAY_NS, utc_day, utc_hour
-from control_plane.ingest.identity import digest63, event_identity, owner_fields
+from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
+from control_plane.ingest.event_time import DAY_NS, iso_day, utc_day
+from control_plane.ingest.identity import (
+    digest63,
+    event_identity,
+    joined_identity,
+    owner_fields,
+    prefixed,
+)
 from control_plane.ingest.point_evidence import places_of, point_event, volume_of
 from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
@@ -27,13 +33,20 @@ from control_plane.ingest.records import (
     Transition,
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
-from control_plane.ingest.tellings import BOUNDS, NAMES, part_of, prefixed, started, telling_of
+from control_plane.ingest.tellings import (
+    BOUNDS,
+    NAMES,
+    Likes,
+    Telling,
+    part_of,
+    telling_of,
+)
 from control_plane.ingest.violations import broken_by, shown_by, vouched
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION, Sighting
+from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
 from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
-from control_plane.stores.evidence_points import PointEvent, PointOwner
+from control_plane.stores.evidence_points import PointOwner
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
@@ -43,43 +56,9 @@ from reducer.vocabulary import Invariant
 SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
 # What a body repeats is worked out once: its owners' ids, their prompts, and who was seen.
-REMEMBERED = 4096
+REMEMBERED = 16_384
 
 VouchedRecord: TypeAlias = PromptRecord | LoopDetected
-CountedEvent: TypeAlias = events.PromptEvent | events.VolumeEvent | PointEvent | events.RefusedEvent
-
-E = TypeVar("E", bound=CountedEvent)
-
-
-class Backing(NamedTuple):
-    """A verified assignment id: what it says, and the cell of what it vouches for.
-
-    `owner` is what the identities of the owner's events begin with.
-    """
-
-    assigned: Assignment
-    cell: Cell
-    owner: bytes
-
-
-class Booked(NamedTuple):
-    """What one record adds: events, the owner's sighting, and the invariants it violates.
-
-    A record about several guards adds one event for each, with an identity of its own. Violations
-    that nothing vouches for are only counted, by the events themselves.
-    """
-
-    events: tuple[CountedEvent, ...]
-    sighting: Sighting | None = None
-    violations: tuple[FoundViolation, ...] = ()
-
-    def of_untrusted(self) -> "Booked":
-        """Return what the record of an untrusted producer adds: its violations are counted too."""
-        if not self.violations:
-            return self
-        first, *rest = self.events
-        broken = [each.invariant for each in self.violations]
-        return Booked((_counting(first, UNTRUSTED_VIOLATION, broken), *rest), self.sighting)
 
 
 class Bookkeeper:
@@ -90,6 +69,7 @@ class Bookkeeper:
         self._tag_key = tag_key
         self._producer = producer
         self._backings = lru_cache(REMEMBERED)(self._verified_all)
+        self._likes = lru_cache(REMEMBERED)(_likes)
         self._prompt = lru_cache(REMEMBERED)(_prompt)
         self._sighting = lru_cache(REMEMBERED)(self._sighted)
 
@@ -100,10 +80,10 @@ class Bookkeeper:
             Refusal: an assignment id is forged, or the ids are of several owners.
         """
         match record:
-            case CounterPoint() | DurationPoint():
-                return self._book_point(record)
             case Repetition():
                 return self._book_again(record)
+            case CounterPoint() | DurationPoint():
+                return self._book_point(record)
             case FlagEvaluation():
                 return Booked((self._volume(record, guard=record.guard),))
             case LoopDetected():
@@ -119,7 +99,7 @@ class Bookkeeper:
         event = events.RefusedEvent(events.Seen(item.identity, item.time_ns // NANOSECONDS))
         assigned = self._behind(item.assignment_ids, item)
         if assigned is None:
-            return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
+            return Booked((counting(event, UNVOUCHED_VIOLATION, broken),))
         return Booked((event,), None, vouched(broken, assigned, identity=item.identity))
 
     def _book_event(self, record: PromptRecord) -> Booked:
@@ -148,21 +128,7 @@ class Bookkeeper:
         backing = self._backings(again.assignment_ids, version, telling.about)
         if not backing or telling.breaks(backing[0].assigned):
             return self._book_event(again.spelt_out())
-        second = again.time_ns // NANOSECONDS
-        prompt_id = prefixed(again.prompt_id)
-        booked = [
-            events.PromptEvent(
-                events.Seen(telling.identity(owner, prompt_id), second),
-                self._prompt(assigned.pseudonym, again.prompt_id),
-                utc_day(again.time_ns),
-                (cell,),
-                telling.is_conforming,
-                telling.news or started(utc_hour(again.time_ns)),
-                (),
-                assigned.generation,
-            )
-            for assigned, cell, owner in backing
-        ]
+        booked = [self._repeated_event(again, telling, each) for each in backing]
         sighting = self._sighting(
             backing[0].assigned.pseudonym,
             version,
@@ -170,6 +136,19 @@ class Bookkeeper:
             is_of_prompt=telling.is_bound,
         )
         return Booked(tuple(booked), sighting)
+
+    def _repeated_event(
+        self, again: Repetition, telling: Telling, backing: Backing
+    ) -> events.RepeatedEvent:
+        assigned, cell, owner, likes = backing
+        _, _, time_ns, prompt_id, _ = again
+        digest = telling.identity(owner, prefixed(prompt_id))
+        return events.RepeatedEvent(
+            likes.of(telling, cell, assigned.generation, time_ns),
+            events.Seen(digest, time_ns // NANOSECONDS),
+            self._prompt(assigned.pseudonym, prompt_id),
+            iso_day(time_ns),
+        )
 
     def _book_part(self, record: PromptPart | SessionOpened) -> Booked:
         """Return what a part of a prompt adds; what adds up counts once, whatever the guards."""
@@ -199,7 +178,7 @@ class Bookkeeper:
         return Booked((self._volume(record, guard=guard),), None, found)
 
     def _prompt_event(self, record: PromptRecord, backing: Backing) -> events.PromptEvent:
-        assigned, cell, _ = backing
+        assigned, cell, *_ = backing
         began = began_ns(record)
         return events.PromptEvent(
             seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
@@ -215,11 +194,9 @@ class Bookkeeper:
         found = verify(self._tag_key, self._environment, text)
         if isinstance(found, Forged):
             return found
-        return Backing(
-            found,
-            Cell(found.guard, version, found.wave, found.cohort, found.mode),
-            owner_fields(self._environment, found.guard, found.pseudonym),
-        )
+        cell = Cell(found.guard, version, found.wave, found.cohort, found.mode)
+        owner = owner_fields(self._environment, found.guard, found.pseudonym)
+        return Backing(found, cell, owner, self._likes(cell.name, found.generation))
 
     def _vouch(self, record: VouchedRecord) -> tuple[Backing, ...]:
         """Return what is behind a record, one for each guard it is about; () when nothing is."""
@@ -276,7 +253,7 @@ class Bookkeeper:
     def _unvouched(self, record: VouchedRecord, *, guard: str) -> events.VolumeEvent:
         """Return a record that no id vouches for: volume, and its violations as counts."""
         volume = self._volume(record, guard=guard)
-        return _counting(volume, UNVOUCHED_VIOLATION, broken_by(record, None))
+        return counting(volume, UNVOUCHED_VIOLATION, broken_by(record, None))
 
     def _volume(self, record: LogRecord, *, guard: str) -> events.VolumeEvent:
         name = _name(record)
@@ -319,7 +296,7 @@ class Bookkeeper:
             return Booked((event,), sighting)
         assigned = self._behind(point.origin.assignment_ids, point)
         if assigned is None:
-            return Booked((_counting(event, UNVOUCHED_VIOLATION, broken),))
+            return Booked((counting(event, UNVOUCHED_VIOLATION, broken),))
         return Booked((event,), sighting, vouched(broken, assigned, identity=point.identity))
 
     def _about_owner(self, point: CounterPoint | DurationPoint) -> PointOwner | None:
@@ -335,7 +312,7 @@ class Bookkeeper:
             )
         except Refusal:
             return None
-        for assigned, cell, _ in backings:
+        for assigned, cell, *_ in backings:
             if assigned.guard == point.guard:
                 return PointOwner(
                     assigned.pseudonym,
@@ -378,16 +355,15 @@ def _known(guard: str | None) -> str:
     return UNNAMED_GUARD if guard is None or guard not in CATALOGUE else guard
 
 
-def _counting(event: E, counter: str, broken: Sequence[Invariant]) -> E:
-    """Return the event with what the invariants count as when it is new."""
-    return replace(event, health=tuple(f"{counter}:{each}" for each in broken)) if broken else event
-
-
 def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
-    digest = digest63("prompt", pseudonym, prompt_id)
+    digest = joined_identity(prefixed("prompt", pseudonym) + prefixed(prompt_id))
     return events.PromptKey(pseudonym, f"{digest & (2**64 - 1):016x}", _owner_bucket(pseudonym))
 
 
 @lru_cache(REMEMBERED)
 def _owner_bucket(pseudonym: str) -> int:
     return pack(pseudonym)[0]
+
+
+def _likes(_cell: str, _generation: int) -> Likes:
+    return Likes()

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from control_plane.ingest.contract import (
@@ -18,6 +19,7 @@ from reducer.rollout.invariants import LONGEST_STRING_BYTES
 
 T = TypeVar("T")
 _QUOTED = 40
+_REMEMBERED = 16_384
 
 
 def _bad(key: str, value: Value, wanted: str) -> Refusal:
@@ -50,8 +52,8 @@ def word(attributes: Attributes, key: str, words: Mapping[str, T]) -> T | None:
 def count(attributes: Attributes, key: str, *, most: int = COUNT_LIMIT) -> int | None:
     """Read a count: an integer, or a whole double, which some pipelines make of integers."""
     value = attributes.get(key)
-    if value is None:
-        return None
+    if value is None or (type(value) is int and 0 <= value <= most):
+        return value
     number = whole(value)
     if number is None or not 0 <= number <= most:
         raise _bad(key, value, f"a whole number from 0 to {most}")
@@ -110,8 +112,12 @@ def name(attributes: Attributes, key: str, pattern: re.Pattern[str]) -> str | No
 def assignment_ids(attributes: Attributes) -> tuple[str, ...]:
     """Read the assignment ids: one string, several joined by `~`, or an array of strings."""
     value = attributes.get(ASSIGNMENT_ID)
-    if value is None:
-        return ()
+    return () if value is None else _assignment_ids(value)
+
+
+# An owner's records come many at a time.
+@lru_cache(_REMEMBERED)
+def _assignment_ids(value: Value) -> tuple[str, ...]:
     items: tuple[Value, ...] = value if isinstance(value, tuple) else (value,)
     found: list[str] = []
     for item in items:

@@ -7,8 +7,8 @@ from control_plane.ingest.otlp import Attributes, KeyValues, Value
 from control_plane.ingest.records import Origin
 from reducer.rollout.fields import length_prefixed
 
-# An owner's events come many at a time, and share all of their identities but the end.
-_joined = lru_cache(maxsize=4096)(length_prefixed)
+# An owner's events come many at a time, and share most fields of their identities.
+prefixed = lru_cache(maxsize=16_384)(length_prefixed)
 
 
 def digest63(*fields: str) -> int:
@@ -16,11 +16,7 @@ def digest63(*fields: str) -> int:
 
     Two's complement, so that a store's integer sets hold it in 8 bytes; from -2**62 to 2**62 - 1.
     """
-    return _digest63(length_prefixed(*fields))
-
-
-def _digest63(joined: bytes) -> int:
-    return int.from_bytes(blake2b(joined, digest_size=8).digest(), "big", signed=True) >> 1
+    return joined_identity(length_prefixed(*fields))
 
 
 def event_identity(
@@ -38,17 +34,17 @@ def event_identity(
     none. The guard is part of it: one prompt under two guards counts once for each.
     """
     owner = owner_fields(environment, guard, pseudonym)
-    return joined_identity(owner, length_prefixed(event_name, prompt_id, part))
+    return joined_identity(owner + prefixed(event_name) + prefixed(prompt_id) + prefixed(part))
 
 
 def owner_fields(environment: str, guard: str, pseudonym: str) -> bytes:
     """Return the beginning of the identities of an owner's events under a guard."""
-    return _joined("event", environment, guard, pseudonym)
+    return prefixed("event", environment, guard, pseudonym)
 
 
-def joined_identity(*parts: bytes) -> int:
-    """Return the identity of an event whose length-prefixed fields are joined from parts."""
-    return _digest63(b"".join(parts))
+def joined_identity(fields: bytes) -> int:
+    """Return the identity of an event whose length-prefixed fields are joined already."""
+    return int.from_bytes(blake2b(fields, digest_size=8).digest(), "big", signed=True) >> 1
 
 
 def point_identity(stream: int, *, interval: tuple[int, int], value: float) -> int:

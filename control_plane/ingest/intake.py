@@ -9,7 +9,8 @@ from control_plane.clock import NANOSECONDS
 from control_plane.commands.rollback import latch
 from control_plane.context import Context
 from control_plane.errors import NotFound
-from control_plane.ingest.evidence import Booked, Bookkeeper
+from control_plane.ingest.booked import Booked
+from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.identity import digest63
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans

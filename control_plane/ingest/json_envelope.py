@@ -9,17 +9,37 @@ from control_plane.ingest.json_values import Object, read_pair
 from control_plane.ingest.otlp import Attributes
 from control_plane.ingest.quota import Quota, check_resource_size
 from control_plane.ingest.rejections import Refusal
-from control_plane.ingest.wire import BadBody
+from control_plane.ingest.wire import BadBody, TooLarge
+
+# Below it nothing is counted. Above it a body may hold ten thousand records with sixteen attributes
+# each, and not the millions of empty objects that would take a hundred times its size.
+LARGE = 1024 * 1024
+MOST_PARTS = 1_000_000
 
 
 def load(body: bytes) -> Object:
-    """Return the object that a body is; an empty one is empty. Raises BadBody for anything else."""
+    """Return the object that a body is; an empty one is empty.
+
+    Raises:
+        BadBody: it is no object.
+        TooLarge: it holds more parts than any exporter's.
+    """
     if not body:
         return {}
+    _check_size(body)
     try:
         return expect_object(orjson.loads(body), "the body")
     except orjson.JSONDecodeError as broken:
         raise BadBody(f"the body is not JSON: {broken}") from broken
+
+
+def _check_size(body: bytes) -> None:
+    # what stands in texts is counted too: an upper bound is enough, and costs a look at each byte
+    if len(body) > LARGE and sum(map(body.count, (b"{", b"[", b","))) > MOST_PARTS:
+        raise TooLarge(
+            f"a body of {len(body)} bytes holds more than {MOST_PARTS} JSON parts; "
+            "lower the exporter's batch size"
+        )
 
 
 def expect_object(raw: object, where: str) -> Object:

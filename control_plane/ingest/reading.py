@@ -75,7 +75,7 @@ class _Tally:
     def count(self, fate: Fate) -> None:
         match fate:
             case Taken(records, dropped):
-                self.records.extend(records)
+                self.records += records
                 self.dropped += dropped
             case Refused(rejected, exposed):
                 self.rejected.append(rejected)
@@ -107,8 +107,8 @@ class _Asked(Generic[Item]):
         for item in items:
             fate: Fate = IgnoreReason.UNKNOWN_EVENT
             for read, arrival in self._asked:
-                fate = _of_version(_fate(item, read, arrival), arrival)
-                if fate not in _UNKNOWN:
+                fate = _fate(item, read, arrival)
+                if not isinstance(fate, IgnoreReason) or fate not in _UNKNOWN:
                     break
             tally.count(fate)
 
@@ -183,20 +183,19 @@ def _arrivals(
     return arrivals
 
 
-def _of_version(fate: Fate, arrival: Arrival | Rejected) -> Fate:
-    """Return the fate, and with a refusal the version that the item came from."""
-    if not isinstance(fate, Refused) or isinstance(arrival, Rejected):
-        return fate
-    version = arrival.origin.service_version
-    return fate._replace(rejected=replace(fate.rejected, version=version))
-
-
 def _fate(item: Item | Rejected, read: Read[Item], arrival: Arrival | Rejected) -> Fate:
     if isinstance(arrival, Rejected):
         return Refused(arrival)
     if isinstance(item, Rejected):
-        return Refused(item)
+        return _of_version(Refused(item), arrival)
     try:
-        return read(item, arrival)
+        fate = read(item, arrival)
     except Refusal as refusal:
-        return Refused(refusal.rejected)
+        return _of_version(Refused(refusal.rejected), arrival)
+    return _of_version(fate, arrival) if isinstance(fate, Refused) else fate
+
+
+def _of_version(refused: Refused, arrival: Arrival) -> Refused:
+    """Return the refusal with the version that the item came from."""
+    version = arrival.origin.service_version
+    return refused._replace(rejected=replace(refused.rejected, version=version))

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from control_plane.ingest.event_time import utc_day, utc_hour
 from control_plane.ingest.identity import joined_identity
 from control_plane.ingest.prompt_news import is_conforming, news_of
 from control_plane.ingest.records import (
@@ -17,7 +18,8 @@ from control_plane.ingest.records import (
     Wording,
 )
 from control_plane.ingest.violations import broken_by
-from control_plane.stores.evidence_events import PromptNews, Started
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence_events import PromptEvent, PromptKey, PromptNews, Seen, Started
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.fields import length_prefixed
 from reducer.vocabulary import Mode
@@ -90,22 +92,42 @@ class Telling:
 
     def identity(self, owner: bytes, prompt_id: bytes) -> int:
         """Return the identity of the record of a prompt, as `event_identity` gives it."""
-        return joined_identity(owner, self._name, prompt_id, self._part)
+        return joined_identity(owner + self._name + prompt_id + self._part)
+
+
+class Likes:
+    """What the events of one cell and generation are packed as, by what they tell.
+
+    Shared by threads: two that miss both work out the same.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Telling, int], list[object]] = {}
+
+    def of(self, telling: Telling, cell: Cell, generation: int, time_ns: int) -> list[object]:
+        """Return an event as it is packed, of no prompt in particular."""
+        hour = 0 if telling.news is not None else utc_hour(time_ns)
+        like = self._known.get((telling, hour))
+        if like is None:
+            like = PromptEvent(
+                Seen(0, 0),
+                PromptKey("", "", 0),
+                utc_day(time_ns),
+                (cell,),
+                telling.is_conforming,
+                telling.news or Started(hour),
+                (),
+                generation,
+            ).packed()
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[telling, hour] = like
+        return like
 
 
 @lru_cache(_REMEMBERED)
 def telling_of(wording: Wording) -> Telling:
     """Return what a wording decides, worked out when it is first asked for."""
     return Telling(wording)
-
-
-@lru_cache(_REMEMBERED)
-def prefixed(prompt_id: str) -> bytes:
-    """Return a prompt id as a field of its events' identities: a prompt has several events."""
-    return length_prefixed(prompt_id)
-
-
-@lru_cache(24)
-def started(hour: int) -> Started:
-    """Return the news of a start in this hour."""
-    return Started(hour)

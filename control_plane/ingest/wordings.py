@@ -4,10 +4,15 @@ A host's records differ in little but their prompt: what a start or a transition
 checked once. What this way gives is what the long way gives; anything else goes the long way.
 """
 
-from functools import lru_cache
-
-from control_plane.ingest import contract, fields
-from control_plane.ingest.otlp import Likened, LogItem, Value
+from control_plane.ingest import fields
+from control_plane.ingest.contract import (
+    NEWEST_NS,
+    OLDEST_NS,
+    PROMPT_ID,
+    PROMPT_ID_BYTES,
+)
+from control_plane.ingest.event_time import Clock
+from control_plane.ingest.otlp import Likened, LogItem
 from control_plane.ingest.records import (
     Origin,
     PromptStart,
@@ -34,11 +39,11 @@ class Wordings:
         self._known: dict[_Key, tuple[Wording, int]] = {}
 
     def repeated(
-        self, item: LogItem, origin: Origin, time_ns: int
+        self, item: LogItem, origin: Origin, *, now_ns: int, clock: Clock
     ) -> tuple[Repetition, int] | None:
         """Return the item as a repetition, with the number of its dropped attributes.
 
-        None when what it says was not read before, or its prompt is not told as usual.
+        None when what it says was not read before, or its time or its prompt is not as usual.
         """
         attributes = item.attributes
         if item.has_body or not isinstance(attributes, Likened):
@@ -46,11 +51,17 @@ class Wordings:
         known = self._known.get((item.event_name, attributes.alike))
         if known is None:
             return None
-        prompt_id = attributes.get(contract.PROMPT_ID)
-        if not isinstance(prompt_id, str) or not _is_usual(prompt_id):
+        happened = item.time_ns or item.observed_time_ns
+        time_ns = clock(happened)
+        if not happened or not now_ns - OLDEST_NS <= time_ns <= now_ns + NEWEST_NS:
+            return None
+        prompt_id = attributes.get(PROMPT_ID)
+        if type(prompt_id) is not str or not 0 < len(prompt_id) <= PROMPT_ID_BYTES:
+            return None
+        if not prompt_id.isascii():
             return None
         try:
-            ids = _ids(attributes.get(contract.ASSIGNMENT_ID)) or origin.assignment_ids
+            ids = fields.assignment_ids(attributes) or origin.assignment_ids
         except Refusal:
             return None
         wording, dropped = known
@@ -66,12 +77,3 @@ class Wordings:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[item.event_name, attributes.alike] = Wording(record), dropped
-
-
-def _is_usual(prompt_id: str) -> bool:
-    return prompt_id.isascii() and 0 < len(prompt_id) <= contract.PROMPT_ID_BYTES
-
-
-@lru_cache(_REMEMBERED)
-def _ids(value: Value) -> tuple[str, ...]:
-    return fields.assignment_ids({contract.ASSIGNMENT_ID: value})

@@ -11,8 +11,8 @@ from control_plane.stores.evidence_parts import Opened, Part
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
+from control_plane.stores.seen import SEEN_BUCKET_S, check_count
 from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
-from control_plane.stores.seen import check_count
 from reducer.vocabulary import DisruptionKind, Outcome
 
 # Places in an owner-day row, as evidence.lua has them; those of outcomes are with the parts.
@@ -170,6 +170,35 @@ class PromptEvent:
         ]
 
 
+class RepeatedEvent(NamedTuple):
+    """A prompt's event that says what an earlier one said, of a prompt and a time of its own.
+
+    `like` is what that earlier one was packed as: all behind its second is the same. `day` is in
+    ISO 8601.
+    """
+
+    like: list[object]
+    seen: Seen
+    prompt: PromptKey
+    day: str
+
+    def packed(self) -> list[object]:
+        """Return the event as evidence.lua reads it."""
+        like, seen, prompt, day = self
+        second = seen.second
+        return [
+            like[0],
+            str(seen.digest),
+            second // SEEN_BUCKET_S,
+            prompt.suffix,
+            prompt.pseudonym,
+            prompt.owner_bucket,
+            day,
+            second,
+            *like[8:],
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class VolumeEvent:
     """Something counted by cell and day and not by owner. `counter` names what, in one string.
@@ -277,7 +306,7 @@ class Sighting(NamedTuple):
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
 
-Event = PromptEvent | VolumeEvent | PointEvent | QuarantinedEvent | RefusedEvent
+Event = PromptEvent | RepeatedEvent | VolumeEvent | PointEvent | QuarantinedEvent | RefusedEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.ingest import contract
-from control_plane.ingest.evidence import Booked, Bookkeeper
+from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.records import PromptStart, Repetition, Transition
-from control_plane.ingest.rejections import Refusal, Rejected
+from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wire import Encoding
 from control_plane.ingest.wordings import Wordings
 from reducer.rollout.assignment import Assignment, issue
@@ -83,14 +83,17 @@ def body_of(records) -> bytes:
     return request.SerializeToString()
 
 
-def booked(decoded, bookkeeper: Bookkeeper) -> list[Booked | Rejected]:
-    """What every record adds, or why it is refused."""
-    told: list[Booked | Rejected] = []
+def booked(decoded, bookkeeper: Bookkeeper) -> list[object]:
+    """What every record adds, as the store is told, or why it is refused."""
+    told: list[object] = []
     for record in decoded.records:
         try:
-            told.append(bookkeeper.book(record))
+            added = bookkeeper.book(record)
         except Refusal as refusal:
             told.append(refusal.rejected)
+        else:
+            packed = [event.packed() for event in added.events]
+            told.append((packed, added.sighting, added.violations))
     return told
 
 
