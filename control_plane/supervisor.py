@@ -138,6 +138,28 @@ class Supervisor:
                 )
             self.stop_asked.wait(TICK_S)
 
+    def wait_until_listening(self, port: int) -> None:
+        """Wait until somebody listens on the port.
+
+        Raises:
+            StartError: nobody does within a minute.
+        """
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not self.stop_asked.is_set():
+            self.tick()
+            try:
+                socket.create_connection((_reached(self.settings.host), port), 2.0).close()
+            except OSError:
+                pass
+            else:
+                return
+            if time.monotonic() > deadline:
+                raise StartError(
+                    f"nothing listened on port {port} within {READY_WITHIN_S:.0f} s; see what its "
+                    "process printed"
+                )
+            self.stop_asked.wait(TICK_S)
+
     def run(self) -> None:
         """Keep everything running until told to stop."""
         while not self.stop_asked.wait(TICK_S):
@@ -172,23 +194,44 @@ def check_port(settings: Settings) -> None:
     Raises:
         StartError: somebody does, or the address is not this machine's.
     """
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    _check(settings.host, settings.port, variable="GUARDWAVE_PORT")
+
+
+def check_grpc_port(settings: Settings) -> None:
+    """Check that nobody listens where OTLP over gRPC will; errors as for `check_port`."""
+    _check(settings.host, settings.grpc_port, variable="GUARDWAVE_GRPC_PORT")
+
+
+def _check(host: str, port: int, *, variable: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((settings.host, settings.port))
+            probe.bind((host, port))
         except OSError as error:
             raise StartError(
-                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); stop "
-                "what is there, or set GUARDWAVE_PORT or GUARDWAVE_HOST"
+                f"{host}:{port} cannot be listened on ({error.strerror}); stop "
+                f"what is there, or set {variable} or GUARDWAVE_HOST"
             ) from error
 
 
 def url_of(settings: Settings) -> str:
     """Return where the server listens, as a browser on this machine reaches it."""
-    host = "127.0.0.1" if settings.host in {"0.0.0.0", "::"} else settings.host  # noqa: S104  # compared, not bound
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{settings.port}"
+    return f"http://{_shown(settings)}:{settings.port}"
+
+
+def grpc_url_of(settings: Settings) -> str:
+    """Return where OTLP over gRPC listens, as exporters on this machine are told."""
+    return f"http://{_shown(settings)}:{settings.grpc_port}"
+
+
+def _shown(settings: Settings) -> str:
+    host = _reached(settings.host)
+    return f"[{host}]" if ":" in host else host
+
+
+def _reached(host: str) -> str:
+    return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104  # compared, not bound
 
 
 def start_store(settings: Settings) -> EmbeddedServer | None:
@@ -224,3 +267,8 @@ def web_child(environment: Mapping[str, str]) -> Child:
 def worker_child(environment: Mapping[str, str]) -> Child:
     """Return the worker's process."""
     return Child("the worker", [sys.executable, "-m", "control_plane.cli", "worker"], environment)
+
+
+def grpc_child(environment: Mapping[str, str]) -> Child:
+    """Return the process that listens for OTLP over gRPC."""
+    return Child("OTLP over gRPC", [sys.executable, "-m", "control_plane.grpc_server"], environment)

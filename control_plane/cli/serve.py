@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import threading
+from importlib.util import find_spec
 from types import FrameType
 
 import click
@@ -18,7 +19,10 @@ from control_plane.startup import open_context, open_store
 from control_plane.stores.demo import DemoStore
 from control_plane.supervisor import (
     Supervisor,
+    check_grpc_port,
     check_port,
+    grpc_child,
+    grpc_url_of,
     start_store,
     url_of,
     web_child,
@@ -30,25 +34,40 @@ FIRST_SIGN_IN = "first sign-in"
 
 
 @click.command()
-def serve() -> None:
+@click.option("--grpc", "with_grpc", is_flag=True, help="Also take OTLP over gRPC, on port 4317.")
+def serve(*, with_grpc: bool) -> None:
     """Serve pages, API and OTLP, and run the worker, until Ctrl-C."""
     settings = Settings.from_env(os.environ)
     check_port(settings)
+    if with_grpc:
+        _check_grpc(settings)
     store = start_store(settings)
     supervisor = Supervisor(settings, [], store)
     supervisor.watch_signals()
     try:
         link = _prepare(settings)
         supervisor.children += [web_child(os.environ), worker_child(os.environ)]
+        if with_grpc:
+            supervisor.children.append(grpc_child(os.environ))
         supervisor.start()
         supervisor.wait_until_ready()
+        if with_grpc:
+            supervisor.wait_until_listening(settings.grpc_port)
         if not supervisor.stop_asked.is_set():
             click.echo(f"guardwave serves on {url_of(settings)}")
+            if with_grpc:
+                click.echo(f"guardwave takes OTLP over gRPC on {grpc_url_of(settings)}")
             if link is not None:
                 click.echo(f"no token exists yet; sign in once, within 15 minutes, with {link}")
         supervisor.run()
     finally:
         supervisor.stop()
+
+
+def _check_grpc(settings: Settings) -> None:
+    if find_spec("grpc") is None:
+        raise StartError("--grpc needs grpcio; install guardwave[grpc]")
+    check_grpc_port(settings)
 
 
 def _prepare(settings: Settings) -> str | None:

@@ -44,7 +44,9 @@ class GrpcDoor(grpc.GenericRpcHandler):
     def __init__(self, door: OtlpDoor) -> None:
         self._door = door
 
-    def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+    def service(
+        self, call: grpc.HandlerCallDetails
+    ) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
         """Return what answers a call of this method, for gRPC's server; messages stay bytes."""
         signal = SIGNAL_OF_METHOD.get(call.method)
         if signal is None:

@@ -1,0 +1,223 @@
+"""OTLP over gRPC: the core of OTLP/HTTP behind it, and refusals in the words of gRPC."""
+
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import BadRequest, RetryInfo  # type: ignore[import-untyped]  # ships no types
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+
+from control_plane.access import create_token
+from control_plane.errors import StartError
+from control_plane.grpc_server import listen
+from control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
+from control_plane.ingest.wire import Limits
+from control_plane.settings import Settings
+from control_plane.stores.connection import connect
+from control_plane.stores.embedded import EmbeddedServer
+from control_plane.stores.functions import load_functions
+from reducer.vocabulary import Mode, Role
+from tests.control_plane.hosts import Host, Prompt, assigned, logs
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+
+AT = NOW - timedelta(hours=2)
+LOGS, METRICS, TRACES = (
+    f"/opentelemetry.proto.collector.{signal}.v1.{service}/Export"
+    for signal, service in [
+        ("logs", "LogsService"),
+        ("metrics", "MetricsService"),
+        ("trace", "TraceService"),
+    ]
+)
+LIMIT = 64 * 1024
+
+
+class Caller:
+    """A gRPC client that sends bytes as they are."""
+
+    def __init__(self, host: Host, channel: grpc.Channel) -> None:
+        self.host = host
+        self._channel = channel
+
+    def call(
+        self,
+        body: bytes,
+        *,
+        method: str = LOGS,
+        compression: grpc.Compression = grpc.Compression.NoCompression,
+        authorization: str | None = "",
+    ) -> bytes:
+        bearer = f"Bearer {self.host.token}" if authorization == "" else authorization
+        metadata = () if bearer is None else (("authorization", bearer),)
+        export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(method)
+        answer: bytes = export(body, metadata=metadata, compression=compression, timeout=20)
+        return answer
+
+    def refusal(self, body: bytes, **named) -> grpc.RpcError:
+        with pytest.raises(grpc.RpcError) as refused:
+            self.call(body, **named)
+        return refused.value
+
+
+def before(host: Host) -> Iterator[Caller]:
+    limits = Limits(wire_bytes=LIMIT, inflated_bytes=LIMIT)
+    server, port = listen(host.door, host="127.0.0.1", port=0, limits=limits)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield Caller(host, channel)
+    finally:
+        server.stop(0).wait()
+
+
+@pytest.fixture
+def context(store):
+    return world_in(context_over(store), Mode.SHADOW).context
+
+
+@pytest.fixture
+def caller(context):
+    yield from before(Host(context))
+
+
+@pytest.fixture
+def body_of_one(context):
+    prompt = Prompt("p-1", [assigned(context, "owner-1")[1]], AT)
+    return logs(prompt.events()).SerializeToString()
+
+
+def started(context) -> int:
+    rows = context.evidence.owner_days(ENVIRONMENT, GUARD, 1, [NOW.date()])
+    return sum(row.started for row in rows)
+
+
+def trailing_of(error: grpc.RpcError) -> dict[str, str | bytes]:
+    """Return the metadata that a refusal ends with."""
+    return {key: value for key, value in error.trailing_metadata() or ()}  # noqa: C416  # its items are no pairs to mypy
+
+
+def status_in(error: grpc.RpcError) -> Status:
+    """Return the google.rpc.Status that a refusal carries."""
+    return Status.FromString(trailing_of(error)[STATUS_DETAILS])
+
+
+@pytest.mark.parametrize("method", [LOGS, METRICS, TRACES])
+def test_an_empty_message_succeeds_with_an_empty_answer(caller, method):
+    assert caller.call(b"", method=method) == b""
+
+
+@pytest.mark.parametrize("compression", list(grpc.Compression))
+def test_messages_are_taken_in_however_they_are_compressed_and_once(
+    caller, context, body_of_one, compression
+):
+    for _ in range(2):
+        assert caller.call(body_of_one, compression=compression) == b""
+    assert started(context) == 1
+
+
+def test_what_is_refused_in_part_is_told_as_over_http(caller, context):
+    late = Prompt("p-1", [assigned(context, "owner-1")[1]], NOW - timedelta(days=3))
+    body = logs([*late.events(), Prompt("p-2", late.ids, AT).start()]).SerializeToString()
+    answer = caller.call(body)
+    assert answer == caller.host.post(body).body
+    told = ExportLogsServiceResponse.FromString(answer).partial_success
+    assert told.rejected_log_records == 2
+    assert told.error_message.startswith("late")
+
+
+def test_a_method_that_is_not_of_otlp_is_unimplemented(caller):
+    error = caller.refusal(b"", method="/opentelemetry.proto.collector.logs.v1.LogsService/Import")
+    assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_bytes_that_cannot_be_decoded_are_an_invalid_argument(caller):
+    error = caller.refusal(b"\x0a\xff")
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    (detail,) = status_in(error).details
+    assert detail.Is(BadRequest.DESCRIPTOR)
+    assert RETRY_INFO not in trailing_of(error)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [
+        pytest.param(None, grpc.StatusCode.UNAUTHENTICATED, id="no token"),
+        pytest.param("Bearer gw_abc_def", grpc.StatusCode.UNAUTHENTICATED, id="an unknown token"),
+        pytest.param("Basic abc", grpc.StatusCode.UNAUTHENTICATED, id="another scheme"),
+    ],
+)
+def test_a_call_without_a_good_token_is_unauthenticated(caller, body_of_one, authorization, code):
+    error = caller.refusal(body_of_one, authorization=authorization)
+    assert error.code() is code
+    assert "role ingest" in error.details()
+
+
+def test_a_token_of_another_role_may_not_send(caller, context):
+    token = create_token(context, role=Role.VIEWER, environment=ENVIRONMENT)
+    error = caller.refusal(b"", authorization=f"Bearer {token}")
+    assert error.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    ("body", "compression"),
+    [
+        pytest.param(bytes(LIMIT + 1), grpc.Compression.NoCompression, id="as sent"),
+        pytest.param(bytes(64 * LIMIT), grpc.Compression.Gzip, id="when inflated, gzip"),
+        pytest.param(bytes(64 * LIMIT), grpc.Compression.Deflate, id="when inflated, deflate"),
+    ],
+)
+def test_a_message_over_the_limit_exhausts_it_and_is_not_to_be_sent_again(
+    caller, body, compression
+):
+    error = caller.refusal(body, compression=compression)
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert not {RETRY_INFO, STATUS_DETAILS} & trailing_of(error).keys()
+
+
+def test_too_many_records_exhaust_the_limit_and_are_not_to_be_sent_again(context):
+    host = Host(context, limits=Limits(records=3))
+    prompts = [Prompt(f"p-{number}", [assigned(context, "owner-1")[1]], AT) for number in (1, 2)]
+    body = logs([event for each in prompts for event in each.events()]).SerializeToString()
+    for caller in before(host):
+        error = caller.refusal(body)
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert not status_in(error).details
+    assert started(context) == 0
+
+
+def test_a_store_that_is_away_is_unavailable_for_a_second(body_of_one, context):
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        EmbeddedServer.start(Path(directory)) as server,
+        connect(Settings(data_dir=server.data_dir)) as client,
+    ):
+        load_functions(client)
+        world = world_in(context_over(client), Mode.SHADOW)
+        for caller in before(Host(world.context)):
+            one = Prompt("p-1", [assigned(world.context, "owner-1")[1]], AT)
+            body = logs(one.events()).SerializeToString()
+            server.kill()
+            error = caller.refusal(body)
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            (detail,) = status_in(error).details
+            told = RetryInfo()
+            assert detail.Unpack(told)
+            assert told.retry_delay.ToMilliseconds() == 1000
+            assert trailing_of(error)[RETRY_INFO] == told.SerializeToString()
+
+            server.ensure_running()
+            assert caller.call(body) == b""
+            assert started(world.context) == 1
+
+
+def test_a_port_that_is_taken_is_told_by_its_setting(context):
+    host = Host(context)
+    server, port = listen(host.door, host="127.0.0.1", port=0, limits=Limits())
+    try:
+        with pytest.raises(StartError, match="GUARDWAVE_GRPC_PORT"):
+            listen(host.door, host="127.0.0.1", port=port, limits=Limits())
+    finally:
+        server.stop(0).wait()
