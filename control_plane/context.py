@@ -18,6 +18,7 @@ from control_plane.stores.intake_health import IntakeHealthStore
 from control_plane.stores.jobs import JobStore
 from control_plane.stores.owners import OwnerStore
 from control_plane.stores.plans import PlanStore
+from control_plane.stores.retention import RetentionStore
 from control_plane.stores.suspects import SuspectStore
 
 
@@ -36,6 +37,7 @@ class Context:
     plans: PlanStore
     suspects: SuspectStore
     intake: IntakeHealthStore
+    retention: RetentionStore
     clock: Clock
     policies: Policies
     randomness: Callable[[int], bytes] = secrets.token_bytes
@@ -61,6 +63,7 @@ def over(
         plans=PlanStore(redis),
         suspects=SuspectStore(redis),
         intake=IntakeHealthStore(redis),
+        retention=RetentionStore(redis),
         clock=clock,
         policies=policies,
         randomness=randomness,

@@ -19,6 +19,7 @@ from control_plane.jobs.looking import look_for_harm, request_due_looks
 from control_plane.jobs.pending import queue_pending
 from control_plane.jobs.planner import Planner
 from control_plane.jobs.planning import fail_plan
+from control_plane.jobs.retention import Retention
 from control_plane.jobs.sealing import latest_due_day, seal_due_days
 from control_plane.stores.jobs import LEASE_MS, Job, JobKind
 
@@ -33,6 +34,7 @@ class Worker:
 
     def __init__(self, context: Context, *, holder: str) -> None:
         self._context = context
+        self._retention = Retention(context)
         self._holder = holder
         self._fences: dict[str, int] = {}
         self._faults: dict[str, str] = {}
@@ -84,6 +86,7 @@ class Worker:
         sealed = self._seal(environment)
         context.evidence.lose_overdue(environment, context.clock.now())
         decide_overdue(context, environment)
+        self._retention.go_on(environment)
         if sealed or is_new:
             request_due_evaluations(context, environment)
             request_due_looks(context, environment)

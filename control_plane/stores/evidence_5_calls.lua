@@ -148,6 +148,28 @@ local function decide(keys, argv)
   return 1
 end
 
+-- gw_forget_owners: forget sightings that are all from before a day. KEYS[1] hash of sightings. ARGV: slot,
+-- cursor, oldest day that is kept, how many to look at. Returns [next cursor, how many were forgotten].
+local function forget_owners(keys, argv)
+  local slot, oldest, forgotten = argv[1], argv[3], 0
+  local answer = redis.call('HSCAN', keys[1], argv[2], 'COUNT', argv[4])
+  for at = 1, #answer[2], 2 do
+    local pseudonym, newest = answer[2][at], ''
+    for _, days in pairs(cmsgpack.unpack(answer[2][at + 1])) do
+      for _, day in pairs(days) do newest = day > newest and day or newest end
+    end
+    if newest < oldest then
+      redis.call('HDEL', keys[1], pseudonym)
+      if redis.call('HEXISTS', 'of:' .. slot, pseudonym) == 0 then
+        redis.call('ZREM', 'oc:' .. slot, pseudonym)
+      end
+      forgotten = forgotten + 1
+    end
+  end
+  return { tonumber(answer[1]), forgotten }
+end
+
+redis.register_function('gw_forget_owners', forget_owners)
 redis.register_function('gw_overdue', overdue)
 redis.register_function('gw_decide', decide)
 redis.register_function('gw_ingest', ingest)

@@ -1,0 +1,44 @@
+"""Retention: once a day, a little at a time, what no gate can use any more is forgotten."""
+
+from datetime import date, timedelta
+
+from control_plane.clock import NANOSECONDS
+from control_plane.context import Context
+from control_plane.stores.evidence import KEPT_DAYS
+
+SECONDS_A_DAY = 86_400
+
+
+class Retention:
+    """The day's forgetting in each environment that this worker holds."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._done: dict[str, date] = {}
+        self._cursors: dict[str, int] = {}
+
+    def go_on(self, environment: str) -> bool:
+        """Forget the next part of what is due today; False when all of it is done."""
+        today = self._context.clock.now().date()
+        if self._done.get(environment) == today:
+            return False
+        cursor = self._cursors.get(environment)
+        if cursor is None:
+            self._forget_small(environment)
+        oldest = today - timedelta(days=KEPT_DAYS)
+        after = self._context.retention.forget_owners(
+            environment, last_seen_before=oldest, cursor=cursor or 0
+        )
+        if after:
+            self._cursors[environment] = after
+        else:
+            self._cursors.pop(environment, None)
+            self._done[environment] = today
+        return True
+
+    def _forget_small(self, environment: str) -> None:
+        now_second = self._context.clock.now_ns() // NANOSECONDS
+        before = now_second - KEPT_DAYS * SECONDS_A_DAY
+        self._context.retention.forget_days(environment)
+        self._context.retention.forget_sources(environment, before_second=before)
+        self._context.intake.forget_treated(environment, before_second=before)

@@ -1,0 +1,61 @@
+"""What outlives its use: days without evidence, owners and sources not seen for long.
+
+Most evidence ends by itself, a fixed time after its last write; this is about the rest.
+"""
+
+import json
+from datetime import date
+
+from redis import Redis
+
+from control_plane.stores.connection import unavailable
+from control_plane.stores.functions import call
+from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.replies import pair, text, whole
+
+_AT_ONCE = 1000
+
+
+class RetentionStore:
+    """Forgets, in all environments."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    @unavailable()
+    def forget_days(self, environment: str) -> int:
+        """Forget the days whose evidence ended; answer how many."""
+        keys = EvidenceKeys(environment)
+        days = [text(day) for day in self._redis.smembers(keys.days)]
+        pipe = self._redis.pipeline(transaction=False)
+        for day in days:
+            pipe.exists(keys.day(date.fromisoformat(day)))
+        gone = [day for day, is_held in zip(days, pipe.execute(), strict=True) if not is_held]
+        return whole(self._redis.srem(keys.days, *gone)) if gone else 0
+
+    @unavailable()
+    def forget_owners(self, environment: str, *, last_seen_before: date, cursor: int = 0) -> int:
+        """Forget where and when owners were seen that were not since a day, a thousand at a time.
+
+        What a person stated of an owner stays. Return the cursor to go on with, 0 at the end.
+        """
+        keys = EvidenceKeys(environment)
+        arguments = (keys.slot, cursor, last_seen_before.isoformat(), _AT_ONCE)
+        answer = call(self._redis, "gw_forget_owners", keys=[keys.sightings], arguments=arguments)
+        return whole(pair(answer)[0])
+
+    @unavailable()
+    def forget_sources(self, environment: str, *, before_second: int) -> int:
+        """Forget versions of producers whose last record is older; answer how many."""
+        key = EvidenceKeys(environment).sources
+        held = self._redis.hgetall(key)
+        named = [(name, json.loads(name), whole(value)) for name, value in held.items()]
+        old = {
+            (producer, version)
+            for _, (producer, version, counter), value in named
+            if counter == "last_record_s" and value < before_second
+        }
+        names = [name for name, (producer, version, _), _ in named if (producer, version) in old]
+        if names:
+            self._redis.hdel(key, *names)
+        return len(old)

@@ -1,0 +1,109 @@
+"""What no gate can use any more is forgotten, and nothing else."""
+
+from datetime import timedelta
+
+import pytest
+
+from control_plane.jobs.retention import Retention
+from control_plane.queries.intake_health import intake_health
+from control_plane.stores.evidence import KEPT_DAYS
+from reducer.vocabulary import Mode
+from tests.control_plane.hosts import Calendar, Host, Prompt, assigned, logs, pseudonym_in
+from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION, context_over, world_in
+
+LONG = timedelta(days=KEPT_DAYS + 1)
+
+
+@pytest.fixture
+def calendar():
+    return Calendar(NOW)
+
+
+@pytest.fixture
+def context(any_store, calendar):
+    return world_in(context_over(any_store, clock=calendar.clock), Mode.SHADOW, owners=4).context
+
+
+def seen(context, owner: str, *, at=NOW, version: str = VERSION) -> None:
+    """Let a prompt of an owner come in."""
+    prompt = Prompt(f"{owner} {at}", [assigned(context, owner)[1]], at)
+    assert Host(context).send(logs([prompt.start()], version=version)).status == 200
+
+
+def versions(context, owner: str) -> set[str]:
+    facts = context.owners.all_facts(ENVIRONMENT).get(pseudonym_in(context, owner))
+    return set() if facts is None else set(facts.versions)
+
+
+def retain(context) -> None:
+    retention = Retention(context)
+    while retention.go_on(ENVIRONMENT):
+        pass
+
+
+def test_an_owner_that_was_not_seen_for_long_is_forgotten(context, calendar):
+    for owner in ("owner-1", "a stranger"):
+        seen(context, owner)
+    calendar.now = NOW + LONG
+    seen(context, "owner-2", at=calendar.now)
+    retain(context)
+    assert versions(context, "owner-1") == set()
+    assert versions(context, "owner-2") == {VERSION}
+    known = context.owners.all_facts(ENVIRONMENT)
+    # What a person stated of owner-1 stays; of the stranger nothing was.
+    assert pseudonym_in(context, "owner-1") in known
+    assert pseudonym_in(context, "a stranger") not in known
+
+
+def test_what_was_seen_within_the_time_stays(context, calendar):
+    seen(context, "owner-1")
+    calendar.now = NOW + LONG - timedelta(days=2)
+    retain(context)
+    assert versions(context, "owner-1") == {VERSION}
+    assert [each.version for each in intake_health(context, ENVIRONMENT).sources] == [VERSION]
+
+
+def test_versions_that_no_longer_send_leave_health(context, calendar):
+    seen(context, "owner-1", version="0.9.0")
+    calendar.now = NOW + LONG
+    seen(context, "owner-1", at=calendar.now)
+    retain(context)
+    assert [each.version for each in intake_health(context, ENVIRONMENT).sources] == [VERSION]
+
+
+def test_a_day_whose_evidence_ended_is_no_day_any_more(context, any_store):
+    seen(context, "owner-1")
+    assert context.evidence.days(ENVIRONMENT) == (NOW.date(),)
+    retain(context)
+    assert context.evidence.days(ENVIRONMENT) == (NOW.date(),)
+    any_store.delete(*any_store.keys("dy:*"))
+    retain(context)
+    assert context.evidence.days(ENVIRONMENT) == ()
+
+
+def test_every_part_of_evidence_ends_by_itself(context, any_store):
+    seen(context, "owner-1")
+    kept = {"dd": 3, "ps": 4, "od": KEPT_DAYS, "dy": KEPT_DAYS}
+    for kind, days in kept.items():
+        (key,) = any_store.keys(f"{kind}:*")
+        assert 0 < any_store.ttl(key) <= days * 86_400, kind
+
+
+def test_the_day_is_done_once(context):
+    retention = Retention(context)
+    assert retention.go_on(ENVIRONMENT)
+    assert not retention.go_on(ENVIRONMENT)
+
+
+def test_thousands_of_owners_are_looked_at_a_thousand_at_a_time(any_store, context, calendar):
+    seen(context, "owner-1")
+    (key,) = any_store.keys("ow:*")
+    (held,) = any_store.hvals(key)
+    any_store.hset(key, mapping={f"owner number {at}": held for at in range(5000)})
+    calendar.now = NOW + LONG
+    retention = Retention(context)
+    parts = 0
+    while retention.go_on(ENVIRONMENT):
+        parts += 1
+    assert parts > 3
+    assert any_store.hlen(key) == 0
