@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -118,18 +118,41 @@ def attribute(item: Json, key: str) -> Any:
     return next(iter(found[0].values()), None) if found else None
 
 
-class Receiver:
-    """An environment that received no telemetry yet, a minute after a case was recorded."""
+def changed(item: Json, key: str, value: Json) -> Json:
+    """Return an item with an attribute that has another value."""
+    kept = [pair for pair in item["attributes"] if pair["key"] != key]
+    return {**item, "attributes": [*kept, {"key": key, "value": value}]}
 
-    def __init__(self, store: Any, case: Case, *, owner: str = "owner-a") -> None:
-        now = from_ns(case.last_ns) + timedelta(minutes=1)
-        self.context: Context = context_over(store, clock=fixed(now))
+
+def edited(body: Body, edit: Callable[[Json], Iterable[Json]]) -> Body:
+    """Return a body in which each item is replaced by what `edit` makes of it."""
+    resources, scopes, name = ITEMS[body.signal]
+    told = copy.deepcopy(body.told)
+    for entry in told[resources]:
+        for scope in entry[scopes]:
+            scope[name] = [new for item in scope.get(name, []) for new in edit(item)]
+    return Body(body.signal, told)
+
+
+def event_of(item: Json) -> str:
+    """Return the name of a log record's event."""
+    return str(attribute(item, "event.name"))
+
+
+class Receiver:
+    """An environment that received no telemetry yet, some minutes after a case was recorded."""
+
+    def __init__(
+        self, store: Any, case: Case, *, owner: str = "owner-a", minutes: float = 1
+    ) -> None:
+        self.now = from_ns(case.last_ns) + timedelta(minutes=minutes)
+        self.context: Context = context_over(store, clock=fixed(self.now))
         create_environment(self.context, ENVIRONMENT, requires=None, actor=OPERATOR, reason=WHY)
         create_rollout(
             self.context, ENVIRONMENT, GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
         )
         self.host = Host(self.context)
-        self.ids = [self.id_for(owner, mode=case.mode)]
+        self.ids: Sequence[str] = [self.id_for(owner, mode=case.mode)]
 
     def id_for(self, owner: str, *, mode: Mode, guard: str = GUARD) -> str:
         """Return an assignment id of an owner."""
@@ -164,7 +187,7 @@ class Receiver:
         held = self.context.evidence
         return held.owner_days(ENVIRONMENT, guard, 1, held.days(ENVIRONMENT))
 
-    def evidence(self) -> tuple[object, ...]:
+    def evidence(self) -> tuple[Any, ...]:
         """Everything that counts: owner-days, counters, and what is known of owners."""
         held = self.context.evidence
         days = held.days(ENVIRONMENT)
