@@ -5,7 +5,6 @@ from reducer.guards.side_effect.events import (
     Decided,
     FirstUseToKeep,
     RequestEnded,
-    Settled,
     SideEffectStep,
     ThreadEnded,
     Verdict,
@@ -19,47 +18,54 @@ from reducer.guards.side_effect.state import (
     CallStatus,
     Mark,
     OpenQuestion,
-    RequestLog,
     SideEffectDuplicate,
     Track,
     place_key,
 )
+from reducer.guards.side_effect.work import Work
 from reducer.guards.transition import Transition
 from reducer.vocabulary import Decision, ExecutionStatus, GuardPhase, Mode
 
 
-def settled(state: SideEffectDuplicate, event: Settled) -> SideEffectStep:
+def settled(
+    work: Work, call_id: str, status: ExecutionStatus | None, now_ms: int
+) -> SideEffectStep:
     """Record how a call ended; only a success is a first run, or a use to keep.
 
-    A call that isn't running changes nothing: it was exempt, or has settled before.
+    A call that isn't running changes nothing: it was exempt, or has settled before. What changes
+    is kept in `work`; the step's own state is the one before.
     """
-    record = state.log_of(event.request).calls.get(event.call_id)
+    record = work.calls.get(call_id)
     if record is None or record.status is not CallStatus.RUNNING:
-        return SideEffectStep(state, record=None if record is None else record.status)
-    is_success = event.execution_status is ExecutionStatus.SUCCESS
-    status = CallStatus.SUCCEEDED if is_success else CallStatus.FAILED
-    after = CallRecord(status, is_approved=record.is_approved and not is_success)
-    log = state.log_of(event.request).with_call(event.call_id, after)
+        return SideEffectStep(work.before, record=None if record is None else record.status)
+    if status is not ExecutionStatus.SUCCESS:
+        return _failed(work, call_id, record)
+    work.record(call_id, CallRecord(CallStatus.SUCCEEDED))
     home = record.home
     if home is None:
-        return SideEffectStep(state.with_log(event.request, log), record=status)
-    track = state.tracks.get(home, NEW_TRACK).without_running(event.request, event.call_id)
-    if not is_success:
-        state = state.with_work(home, track, request=event.request, log=log)
-        return SideEffectStep(state, record=status)
-    use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
+        return SideEffectStep(work.before, record=CallStatus.SUCCEEDED)
+    track = work.track_of(home).without_running(work.request, call_id)
+    use = FirstUse(call_id, work.request, now_ms, record.channel)
     transitions: tuple[Transition, ...] = ()
     if track.first is None:
         track = Track(use, track.running, track.is_nudged)
-        before = log.mark_of(home)
+        before = work.mark_of(home)
         # A twin that was met while the first one ran has taken the phase further.
         tracking = before if before.repeats else Mark(before.ordinal, GuardPhase.TRACKING)
-        log = log.with_mark(home, tracking)
-        if state.mode is not Mode.OFF:
-            transitions = (state.transition(before, tracking, Decision.TRACKED),)
-    state = state.with_work(home, track, request=event.request, log=log)
+        work.mark(home, tracking)
+        if work.before.mode is not Mode.OFF:
+            transitions = (work.before.transition(before, tracking, Decision.TRACKED),)
+    work.follow(home, track)
     keep = None if record.xid is None else FirstUseToKeep(record.xid, use)
-    return SideEffectStep(state, None, transitions, record=status, first_use=keep)
+    return SideEffectStep(work.before, None, transitions, CallStatus.SUCCEEDED, first_use=keep)
+
+
+def _failed(work: Work, call_id: str, record: CallRecord) -> SideEffectStep:
+    work.record(call_id, CallRecord(CallStatus.FAILED, is_approved=record.is_approved))
+    if record.home is not None:
+        track = work.track_of(record.home).without_running(work.request, call_id)
+        work.follow(record.home, track)
+    return SideEffectStep(work.before, record=CallStatus.FAILED)
 
 
 def decided(state: SideEffectDuplicate, event: Decided) -> SideEffectStep:
@@ -68,21 +74,19 @@ def decided(state: SideEffectDuplicate, event: Decided) -> SideEffectStep:
     An answer that comes to no open question (a second one, or one to a question that was lost
     with its state) is `unasked`: nothing runs, nothing changes.
     """
-    record = state.log_of(event.request).calls.get(event.call_id)
+    work = Work(state, event.request)
+    record = work.calls.get(event.call_id)
     if record is None or record.question is None:
-        return SideEffectStep(
-            state, Verdict.UNASKED, record=None if record is None else record.status
-        )
+        status = None if record is None else record.status
+        return SideEffectStep(state, Verdict.UNASKED, record=status)
     if event.is_approved:
-        return _approved(state, event, record, record.question.home)
-    return _refused(state, event, record.question)
+        return _approved(work, event, record, record.question.home)
+    return _refused(work, event, record.question)
 
 
-def _approved(
-    state: SideEffectDuplicate, event: Decided, record: CallRecord, home: str
-) -> SideEffectStep:
+def _approved(work: Work, event: Decided, record: CallRecord, home: str) -> SideEffectStep:
     # For one attempt the approval is spent before the effect runs, so that a crash can't reuse it.
-    is_for_call = state.ladder.approvals is ApprovalScope.CALL
+    is_for_call = work.before.ladder.approvals is ApprovalScope.CALL
     running = CallRecord(
         CallStatus.RUNNING,
         home,
@@ -90,40 +94,33 @@ def _approved(
         channel=record.channel,
         is_approved=is_for_call,
     )
-    log = state.log_of(event.request).with_call(event.call_id, running)
+    work.record(event.call_id, running)
     use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
-    track = state.tracks.get(home, NEW_TRACK).with_running(use)
-    state = state.with_work(home, track, request=event.request, log=log)
-    return SideEffectStep(state, Verdict.EXECUTE, record=running.status)
+    work.follow(home, work.track_of(home).with_running(use))
+    return SideEffectStep(work.done(), Verdict.EXECUTE, record=running.status)
 
 
-def _refused(state: SideEffectDuplicate, event: Decided, question: OpenQuestion) -> SideEffectStep:
+def _refused(work: Work, event: Decided, question: OpenQuestion) -> SideEffectStep:
     """Deny the call and every other open question about the same, and remember the refusal."""
-    log = state.log_of(event.request)
     identities = frozenset({question.home, question.about})
     twins = tuple(
         call_id
-        for call_id, each in log.calls.items()
+        for call_id, each in work.calls.items()
         if each.question is not None
         and call_id != event.call_id
         and not identities.isdisjoint({each.question.home, each.question.about})
     )
-    denied = CallRecord(CallStatus.DENIED)
-    log = RequestLog(
-        {**log.calls, **dict.fromkeys((event.call_id, *twins), denied)},
-        {**log.refused, **dict.fromkeys(identities, question.repeat.first)},
-        log.marks,
-        log.next_ordinal,
-    )
+    work.refuse(identities, question.repeat.first)
     transitions: list[Transition] = []
-    if state.withholds:
-        for _ in (event.call_id, *twins):
-            before = log.mark_of(question.about)
+    for call_id in (event.call_id, *twins):
+        work.record(call_id, CallRecord(CallStatus.DENIED))
+        if work.before.withholds:
+            before = work.mark_of(question.about)
             after = advanced(before, GuardPhase.LATCHED)._replace(repeats=before.repeats)
-            log = log.with_mark(question.about, after)
-            transitions.append(state.transition(before, after, REFUSE.decision))
+            work.mark(question.about, after)
+            transitions.append(work.before.transition(before, after, REFUSE.decision))
     return SideEffectStep(
-        state.with_log(event.request, log),
+        work.done(),
         Verdict.REFUSED,
         tuple(transitions),
         record=CallStatus.DENIED,

@@ -3,10 +3,10 @@
 The order of the decision is that of guards.md 5, rules 1 to 7.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from reducer.guards import texts
+from reducer.guards.side_effect.case import Case, case_of, occasion_of
 from reducer.guards.side_effect.events import Proposed, SideEffectStep, Verdict
 from reducer.guards.side_effect.ladder import Action, ApprovalScope
 from reducer.guards.side_effect.repeat import (
@@ -19,29 +19,19 @@ from reducer.guards.side_effect.repeat import (
 )
 from reducer.guards.side_effect.rungs import RUNGS, WITH_INCIDENT, advanced, due, reported
 from reducer.guards.side_effect.state import (
-    NEW_TRACK,
     CallRecord,
     CallStatus,
     OpenQuestion,
-    Place,
     SideEffectDuplicate,
     identity_of,
-    place_of,
 )
+from reducer.guards.side_effect.work import Work
 from reducer.vocabulary import Mode
 
 _REPLAYED_TEXTS = {
     CallStatus.REFLECTED: texts.SIDE_EFFECT_NUDGE,
     CallStatus.DENIED: texts.SIDE_EFFECT_REFUSED,
 }
-
-
-class _Case(NamedTuple):
-    """A proposed call that is followed, and the identity of its arguments."""
-
-    event: Proposed
-    call_id: str
-    home: str
 
 
 class _Found(NamedTuple):
@@ -59,18 +49,27 @@ def proposed(state: SideEffectDuplicate, event: Proposed) -> SideEffectStep:
     call_id = event.call.call_id
     if state.mode is Mode.OFF or call_id is None or not call_id.strip():
         return SideEffectStep(state, Verdict.EXECUTE)
-    place = place_of(state.ladder, event.request, event.thread)
-    record = state.log_of(event.request).calls.get(call_id)
-    step = _known(state, record) or _judged(state, event, call_id, place)
-    if place.scope is state.ladder.scope:
+    work = Work(state, event.request)
+    step = judged(work, case_of(event, occasion_of(state, event), call_id))
+    return step._replace(state=work.done())
+
+
+def judged(work: Work, case: Case) -> SideEffectStep:
+    """Return the verdict on one call of a batch that no guard before it has answered.
+
+    What it changes is kept in `work`; the step's own state is the one before the batch.
+    """
+    known = work.calls.get(case.call_id)
+    step = None if known is None else _known(work.before, known)
+    if step is None:
+        step = _unanswered(work, case, known)
+    if case.occasion.place.scope is work.before.ladder.scope:
         return step
     return step._replace(diagnostic=texts.SIDE_EFFECT_NO_THREAD)
 
 
-def _known(state: SideEffectDuplicate, record: CallRecord | None) -> SideEffectStep | None:
+def _known(state: SideEffectDuplicate, record: CallRecord) -> SideEffectStep | None:
     """Rule 1: the record of a finished call answers for it, an open question stays the one."""
-    if record is None:
-        return None
     status = record.status
     if status.is_finished:
         verdict = Verdict.REPLAY if state.withholds else Verdict.EXECUTE
@@ -85,91 +84,97 @@ def _known(state: SideEffectDuplicate, record: CallRecord | None) -> SideEffectS
     return None
 
 
-def _judged(
-    state: SideEffectDuplicate, event: Proposed, call_id: str, place: Place
-) -> SideEffectStep:
+def _unanswered(work: Work, case: Case, known: CallRecord | None) -> SideEffectStep:
     """Rules 2 to 7, for a call that no record answers for."""
-    if event.declaration.is_keyed:
-        return SideEffectStep(state, Verdict.EXEMPT)
-    if not event.declaration.has_side_effect or state.ladder.action is Action.OFF:
-        record = CallRecord(CallStatus.RUNNING)
-        log = state.log_of(event.request).with_call(call_id, record)
-        return SideEffectStep(
-            state.with_log(event.request, log), Verdict.EXECUTE, record=record.status
-        )
+    declaration, ladder = case.declaration, work.before.ladder
+    if declaration.is_keyed:
+        return SideEffectStep(work.before, Verdict.EXEMPT)
+    if not declaration.has_side_effect or ladder.action is Action.OFF:
+        work.record(case.call_id, CallRecord(CallStatus.RUNNING))
+        return SideEffectStep(work.before, Verdict.EXECUTE, record=CallStatus.RUNNING)
     # A call without a digest equals no other one: its own id stands for it.
-    digest = event.call.fingerprint or f"of {_call_key(event.request, call_id)}"
-    case = _Case(event, call_id, identity_of(place, Layer.ARGUMENTS, digest))
-    known = state.log_of(event.request).calls.get(call_id)
-    is_approved = event.is_approved or (known is not None and known.is_approved)
-    if is_approved and not (_is_running(known) and state.withholds):
-        return _started(state, case, None)
-    found = next(_repeats(state, case, place), None)
-    return _started(state, case, None) if found is None else _met(state, case, found)
+    digest = case.fingerprint or f"of {_call_key(work.request, case.call_id)}"
+    home = identity_of(case.occasion.place, Layer.ARGUMENTS, digest)
+    is_approved = case.is_approved or (known is not None and known.is_approved)
+    if is_approved and not (_is_running(known) and work.before.withholds):
+        return _started(work, case, home, None)
+    found = _repeated(work, case, home)
+    return _started(work, case, home, None) if found is None else _met(work, case, home, found)
 
 
 def _call_key(request: str, call_id: str) -> str:
     return f"{len(request)}/{request}/{call_id}"
 
 
-def _repeats(state: SideEffectDuplicate, case: _Case, place: Place) -> Iterator[_Found]:
-    """Yield what the call repeats, first what a person refused, then from proof to likeness."""
-    event, home = case.event, case.home
-    known = _claimed(event, place)
-    refused = state.log_of(event.request).refused
+def _repeated(work: Work, case: Case, home: str) -> _Found | None:
+    """Return what the call repeats, first what a person refused, then from proof to likeness."""
+    claimed = _claimed(case)
+    refused = work.refused
     if home in refused:
-        yield _Found(home, Layer.ARGUMENTS, refused[home], is_refused=True)
-    yield from (each._replace(is_refused=True) for each in known if each.identity in refused)
-    track = state.tracks.get(home, NEW_TRACK)
-    if track.first is not None and not state.ladder.is_expired(track.first.at_ms, event.now_ms):
-        yield _Found(home, Layer.ARGUMENTS, track.first)
-    elif track.running:
-        yield _Found(home, Layer.ARGUMENTS, track.running[0])
-    yield from (each for each in known if _is_visible(state, event, each))
+        return _Found(home, Layer.ARGUMENTS, refused[home], is_refused=True)
+    for each in claimed:
+        if each.identity in refused:
+            return each._replace(is_refused=True)
+    track = work.track_of(home)
+    if track.first is not None and not _is_expired(work, case, track.first):
+        return _Found(home, Layer.ARGUMENTS, track.first)
+    if track.running:
+        return _Found(home, Layer.ARGUMENTS, track.running[0])
+    return next((each for each in claimed if _is_visible(work, case, each)), None)
 
 
-def _claimed(event: Proposed, place: Place) -> list[_Found]:
+def _is_expired(work: Work, case: Case, use: FirstUse) -> bool:
+    return work.before.ladder.is_expired(use.at_ms, case.occasion.now_ms)
+
+
+def _claimed(case: Case) -> list[_Found]:
     """Return what the host's store and finder say that the call repeats, seen or not."""
     claimed: list[_Found] = []
-    use = event.first_use
-    if use is not None and event.xid is not None:
-        claimed.append(_Found(identity_of(place, Layer.XID, event.xid), Layer.XID, use))
-    likely = event.candidate
-    if likely is not None and likely.thread.strip() and likely.thread == event.thread:
+    place, use = case.occasion.place, case.first_use
+    if use is not None and case.xid is not None:
+        claimed.append(_Found(identity_of(place, Layer.XID, case.xid), Layer.XID, use))
+    likely = case.candidate
+    if likely is not None and likely.thread.strip() and likely.thread == case.occasion.thread:
         like = _call_key(likely.use.request, likely.use.call_id)
         claimed.append(_Found(identity_of(place, Layer.SEMANTIC, like), Layer.SEMANTIC, likely.use))
     return claimed
 
 
-def _is_visible(state: SideEffectDuplicate, event: Proposed, found: _Found) -> bool:
+def _is_visible(work: Work, case: Case, found: _Found) -> bool:
     """Whether a use from elsewhere counts: in time, no other's XID of the same request."""
     use = found.first
-    if state.ladder.is_expired(use.at_ms, event.now_ms):
+    if _is_expired(work, case, use):
         return False
     if found.layer is Layer.XID:
-        return use.request != event.request
-    return (use.request, use.call_id) != (event.request, event.call.call_id)
+        return use.request != work.request
+    return (use.request, use.call_id) != (work.request, case.call_id)
 
 
-def _met(state: SideEffectDuplicate, case: _Case, found: _Found) -> SideEffectStep:
+def _met(work: Work, case: Case, home: str, found: _Found) -> SideEffectStep:
     """Rule 7, and rule 5 for what a person refused: the rung in the state's mode."""
-    call, request = case.event.call, case.event.request
-    log = state.log_of(request)
-    track = state.tracks.get(found.identity, NEW_TRACK)
-    verdict = _verdict(state, log.calls.get(case.call_id), found, is_nudged=track.is_nudged)
+    state = work.before
+    track = work.track_of(found.identity)
+    known = work.calls.get(case.call_id)
+    verdict = _verdict(state, known, found, is_nudged=track.is_nudged)
     rung = RUNGS[verdict]
-    before = log.mark_of(found.identity)
+    before = work.mark_of(found.identity)
     after = advanced(before, rung.phase)
     transitions = reported(state, before, after, rung)
+    work.mark(found.identity, after)
     if verdict is Verdict.REFLECT:
-        track = track._replace(is_nudged=True)
-    log = log.with_mark(found.identity, after)
-    state = state.with_work(found.identity, track, request=request, log=log)
-    repeat = Repeat(case.call_id, call.tool, call.fingerprint, found.first, found.layer)
+        work.follow(found.identity, track._replace(is_nudged=True))
+    repeat = Repeat(case.call_id, case.tool, case.fingerprint, found.first, found.layer)
     if state.withholds and verdict is not Verdict.EXECUTE_WITH_INCIDENT:
-        step = _withheld(state, case, found, verdict=verdict, repeat=repeat)
-        return step._replace(transitions=transitions)
-    step = _started(state, case, found)._replace(transitions=transitions, repeat=repeat)
+        step = SideEffectStep(
+            state,
+            verdict,
+            transitions,
+            repeat=repeat,
+            incident=Incident(rung.action, repeat),
+            text=rung.text,
+        )
+        return _withheld(work, case, step, OpenQuestion(home, found.identity, repeat))
+    step = _started(work, case, home, found)._replace(transitions=transitions, repeat=repeat)
     if state.mode is Mode.SHADOW:
         return step
     incident = Incident(WITH_INCIDENT.action, repeat)
@@ -192,51 +197,42 @@ def _is_running(known: CallRecord | None) -> bool:
     return known is not None and known.status is CallStatus.RUNNING
 
 
-def _withheld(
-    state: SideEffectDuplicate, case: _Case, found: _Found, *, verdict: Verdict, repeat: Repeat
-) -> SideEffectStep:
+def _withheld(work: Work, case: Case, step: SideEffectStep, asked: OpenQuestion) -> SideEffectStep:
     """Record a call that does not run. A blocked or refused one leaves no record (rule 7)."""
-    event = case.event
-    rung = RUNGS[verdict]
-    step = SideEffectStep(
-        state, verdict, repeat=repeat, incident=Incident(rung.action, repeat), text=rung.text
-    )
-    if verdict is Verdict.REFLECT:
-        record = CallRecord(CallStatus.REFLECTED)
-    elif verdict is Verdict.SUSPEND:
+    if step.verdict is Verdict.REFLECT:
+        work.record(case.call_id, CallRecord(CallStatus.REFLECTED))
+        return step._replace(record=CallStatus.REFLECTED)
+    if step.verdict is Verdict.SUSPEND:
+        is_xid = asked.repeat.layer is Layer.XID
         record = CallRecord(
             CallStatus.SUSPENDED,
-            xid=None if found.layer is Layer.XID else event.xid,
-            channel=event.channel,
-            question=OpenQuestion(case.home, found.identity, repeat),
+            xid=None if is_xid else case.xid,
+            channel=case.occasion.channel,
+            question=asked,
         )
-        step = step._replace(question=Question(repeat, event.declaration.is_silent))
-    else:
-        return step._replace(error=DuplicateError.of(repeat))
-    log = state.log_of(event.request).with_call(case.call_id, record)
-    return step._replace(state=state.with_log(event.request, log), record=record.status)
+        work.record(case.call_id, record)
+        question = Question(asked.repeat, case.declaration.is_silent)
+        return step._replace(record=CallStatus.SUSPENDED, question=question)
+    return step._replace(error=DuplicateError.of(asked.repeat))
 
 
-def _started(state: SideEffectDuplicate, case: _Case, found: _Found | None) -> SideEffectStep:
+def _started(work: Work, case: Case, home: str, found: _Found | None) -> SideEffectStep:
     """Record a call that runs; what it repeats stays the first, unless that has expired."""
-    event, call_id, home = case
-    log = state.log_of(event.request)
-    track = state.tracks.get(home, NEW_TRACK)
-    if track.first is not None and state.ladder.is_expired(track.first.at_ms, event.now_ms):
+    occasion, call_id = case.occasion, case.call_id
+    track = work.track_of(home)
+    if track.first is not None and _is_expired(work, case, track.first):
         track = track._replace(first=None)
-        log = log.without_mark(home)
-    use = FirstUse(call_id, event.request, event.now_ms, event.channel)
-    is_first_use = found is None or found.layer is not Layer.XID
-    known = log.calls.get(call_id)
-    is_for_call = state.ladder.approvals is ApprovalScope.CALL
+        work.unmark(home)
+    use = FirstUse(call_id, work.request, occasion.now_ms, occasion.channel)
+    known = work.calls.get(call_id)
+    is_for_call = work.before.ladder.approvals is ApprovalScope.CALL
     record = CallRecord(
         CallStatus.RUNNING,
         home,
-        xid=event.xid if is_first_use else None,
-        channel=event.channel,
-        is_approved=(known is not None and known.is_approved)
-        or (event.is_approved and is_for_call),
+        None if found is not None and found.layer is Layer.XID else case.xid,
+        occasion.channel,
+        is_approved=(known is not None and known.is_approved) or (case.is_approved and is_for_call),
     )
-    log = log.with_call(call_id, record)
-    state = state.with_work(home, track.with_running(use), request=event.request, log=log)
-    return SideEffectStep(state, Verdict.EXECUTE, record=record.status)
+    work.record(call_id, record)
+    work.follow(home, track.with_running(use))
+    return SideEffectStep(work.before, Verdict.EXECUTE, record=CallStatus.RUNNING)

@@ -14,6 +14,7 @@ from reducer.guards.side_effect.events import (
 )
 from reducer.guards.side_effect.proposal import proposed
 from reducer.guards.side_effect.state import SideEffectDuplicate
+from reducer.guards.side_effect.work import Work
 
 
 def reduce(state: SideEffectDuplicate, event: Event) -> SideEffectStep:
@@ -26,7 +27,9 @@ def reduce(state: SideEffectDuplicate, event: Event) -> SideEffectStep:
         case Proposed():
             return proposed(state, event)
         case Settled():
-            return settled(state, event)
+            work = Work(state, event.request)
+            step = settled(work, event.call_id, event.execution_status, event.now_ms)
+            return step._replace(state=work.done())
         case Decided():
             return decided(state, event)
         case PromptStarted(mode=mode, route=route):

@@ -103,28 +103,6 @@ class RequestLog(NamedTuple):
     marks: Mapping[str, Mark]
     next_ordinal: int
 
-    def with_call(self, call_id: str, record: CallRecord) -> "RequestLog":
-        """Return the log with a call's record."""
-        calls = {**self.calls, call_id: record}
-        return RequestLog(calls, self.refused, self.marks, self.next_ordinal)
-
-    def with_mark(self, identity: str, mark: Mark) -> "RequestLog":
-        """Return the log with an identity's mark; its ordinal is spent."""
-        marks = {**self.marks, identity: mark}
-        ordinal = max(self.next_ordinal, mark.ordinal + 1)
-        return RequestLog(self.calls, self.refused, marks, ordinal)
-
-    def without_mark(self, identity: str) -> "RequestLog":
-        """Return the log with an identity that is new work again, and will be a new candidate."""
-        if identity not in self.marks:
-            return self
-        marks = {each: mark for each, mark in self.marks.items() if each != identity}
-        return RequestLog(self.calls, self.refused, marks, self.next_ordinal)
-
-    def mark_of(self, identity: str) -> Mark:
-        """Return an identity's mark, or the one it starts with."""
-        return self.marks.get(identity) or Mark(self.next_ordinal)
-
 
 NEW_REQUEST = RequestLog({}, {}, {}, 1)
 NEW_TRACK = Track()
@@ -161,19 +139,6 @@ class SideEffectDuplicate(NamedTuple):
     def log_of(self, request: str) -> RequestLog:
         """Return what is known of a request."""
         return self.requests.get(request, NEW_REQUEST)
-
-    def with_log(self, request: str, log: RequestLog) -> "SideEffectDuplicate":
-        """Return the state with a request's log."""
-        return self.with_known(self.tracks, {**self.requests, request: log})
-
-    def with_work(
-        self, identity: str, track: Track, *, request: str, log: RequestLog
-    ) -> "SideEffectDuplicate":
-        """Return the state with an identity's track and a request's log."""
-        tracks = {**self.tracks, identity: track}
-        if track == NEW_TRACK:
-            del tracks[identity]
-        return self.with_known(tracks, {**self.requests, request: log})
 
     def with_known(
         self, tracks: Mapping[str, Track], requests: Mapping[str, RequestLog]

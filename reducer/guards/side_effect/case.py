@@ -1,0 +1,54 @@
+"""A proposed call as the guard decides about it: checked, and set apart from its batch."""
+
+from typing import NamedTuple
+
+from reducer.guards.side_effect.events import Proposed
+from reducer.guards.side_effect.ladder import ToolDeclaration
+from reducer.guards.side_effect.repeat import FirstUse
+from reducer.guards.side_effect.semantic import Candidate
+from reducer.guards.side_effect.state import Place, SideEffectDuplicate, place_of
+
+
+class Occasion(NamedTuple):
+    """What the calls of one batch share. `place` is where repeats of them are looked for."""
+
+    request: str
+    now_ms: int
+    thread: str | None
+    channel: str | None
+    place: Place
+
+
+class Case(NamedTuple):
+    """One call of the batch, with what side_effect.Proposed says of it."""
+
+    occasion: Occasion
+    call_id: str
+    tool: str
+    fingerprint: str | None
+    declaration: ToolDeclaration
+    is_approved: bool
+    xid: str | None
+    first_use: FirstUse | None
+    candidate: Candidate | None
+
+
+def occasion_of(state: SideEffectDuplicate, event: Proposed) -> Occasion:
+    """Return what the event has in common with the others of its batch."""
+    place = place_of(state.ladder, event.request, event.thread)
+    return Occasion(event.request, event.now_ms, event.thread, event.channel, place)
+
+
+def case_of(event: Proposed, occasion: Occasion, call_id: str) -> Case:
+    """Return the call of an event, under the id it bears."""
+    return Case(
+        occasion,
+        call_id,
+        event.call.tool,
+        event.call.fingerprint,
+        event.declaration,
+        event.is_approved,
+        event.xid,
+        event.first_use,
+        event.candidate,
+    )
