@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -122,8 +123,8 @@ def measure_logs(keys: tuple[bytes, bytes]) -> None:
                 "parse by the published classes, no more": ExportLogsServiceRequest.FromString,
                 "and walk all attributes": published.logs,
                 "decode": decode,
-                "decode, check and aggregate": lambda body, bookkeeper=bookkeeper, receiving=(receiving): (
-                    aggregate(body, bookkeeper, receiving)
+                "decode, check and aggregate": partial(
+                    aggregate, bookkeeper=bookkeeper, receiving=receiving
                 ),
             },
         )
@@ -134,7 +135,7 @@ def decode(body: bytes) -> object:
     return otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs)
 
 
-def aggregate(body: bytes, bookkeeper: Bookkeeper, receiving: Receiving) -> bytes:
+def aggregate(body: bytes, *, bookkeeper: Bookkeeper, receiving: Receiving) -> bytes:
     """Return what the store is sent for a body."""
     batches = otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs)
     booked = [bookkeeper.book(record) for record in read_logs(batches, receiving).records]
@@ -144,7 +145,7 @@ def aggregate(body: bytes, bookkeeper: Bookkeeper, receiving: Receiving) -> byte
 
 
 def compare(bodies: list[bytes], items: int, ways: dict[str, Callable[[bytes], object]]) -> None:
-    """Print the CPU time of each way for an item, the best of all bodies, beside the first way's."""
+    """Print the CPU time of each way for an item, the best of all bodies, beside the first."""
     floor = 0.0
     for what, way in ways.items():
         cost = min(cpu_of(way, body) for body in bodies) / items * 1e6
