@@ -12,6 +12,7 @@ from control_plane.stores.connection import unavailable
 from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.replies import pair, text, whole
+from control_plane.stores.shards import shard_count
 
 _AT_ONCE = 1000
 
@@ -21,11 +22,15 @@ class RetentionStore:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._count = shard_count(redis)
 
     @unavailable()
     def forget_days(self, environment: str) -> int:
-        """Forget the days whose evidence ended; answer how many."""
-        keys = EvidenceKeys(environment)
+        """Forget the days whose evidence ended; answer how many, over all shards."""
+        shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
+        return sum(self._forget_days(keys) for keys in shards)
+
+    def _forget_days(self, keys: EvidenceKeys) -> int:
         days = [text(day) for day in self._redis.smembers(keys.days)]
         pipe = self._redis.pipeline(transaction=False)
         for day in days:
@@ -46,8 +51,11 @@ class RetentionStore:
 
     @unavailable()
     def forget_sources(self, environment: str, *, before_second: int) -> int:
-        """Forget versions of producers whose last record is older; answer how many."""
-        key = EvidenceKeys(environment).sources
+        """Forget versions of producers whose last record is older; answer how many, by shard."""
+        shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
+        return sum(self._forget_sources(keys.sources, before_second) for keys in shards)
+
+    def _forget_sources(self, key: str, before_second: int) -> int:
         held = self._redis.hgetall(key)
         named = [(name, json.loads(name), whole(value)) for name, value in held.items()]
         old = {
