@@ -11,6 +11,8 @@ from control_plane.policy import Policies
 from control_plane.stores.credentials import CredentialStore
 from control_plane.stores.environments import EnvironmentStore
 from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_import import EvidenceImports
+from control_plane.stores.evidence_pages import EvidencePages
 from control_plane.stores.gates import GateStore
 from control_plane.stores.idempotency import IdempotencyStore
 from control_plane.stores.incidents import IncidentStore
@@ -38,6 +40,8 @@ class Context:
     suspects: SuspectStore
     intake: IntakeHealthStore
     retention: RetentionStore
+    pages: EvidencePages
+    imports: EvidenceImports
     clock: Clock
     policies: Policies
     randomness: Callable[[int], bytes] = secrets.token_bytes
@@ -64,6 +68,8 @@ def over(
         suspects=SuspectStore(redis),
         intake=IntakeHealthStore(redis),
         retention=RetentionStore(redis),
+        pages=EvidencePages(redis),
+        imports=EvidenceImports(redis),
         clock=clock,
         policies=policies,
         randomness=randomness,

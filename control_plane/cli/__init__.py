@@ -29,6 +29,9 @@ _COMMANDS = {
         "control_plane.cli.replay_guard", "replay_guard", "Run recorded receipts through a guard."
     ),
     "audit": Late("control_plane.cli.audit", "audit", "Check the audit chains."),
+    "evidence": Late(
+        "control_plane.cli.evidence", "evidence", "Export evidence, or import it elsewhere."
+    ),
     "analyze": Late("control_plane.cli.analyze", "analyze", "Judge a file of owners offline."),
     "plan": Late("control_plane.cli.plan", "plan", "Say what a wave could prove before it starts."),
     "replay": Late("control_plane.cli.replay", "replay", "Make a verdict again from its bundle."),

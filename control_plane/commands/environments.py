@@ -81,6 +81,21 @@ def check_version_pin(pin: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(pin)))
 
 
+def new_environment(context: Context, name: str, *, requires: tuple[str, ...]) -> Environment:
+    """Return an environment with keys of its own, not committed yet."""
+    return Environment(
+        name=name,
+        pseudonym_key=context.randomness(_KEY_BYTES).hex(),
+        tag_key=context.randomness(_KEY_BYTES).hex(),
+        requires=requires,
+    )
+
+
+def new_salt(context: Context) -> str:
+    """Return the salt of a new rollout, hexadecimal."""
+    return context.randomness(_SALT_BYTES).hex()
+
+
 def create_environment(
     context: Context, name: str, *, requires: tuple[str, ...] | None, actor: Actor, reason: str
 ) -> tuple[Environment, bool]:
@@ -113,12 +128,7 @@ def create_environment(
                     "requires is set once, when it is created"
                 )
             return found, False
-        created = Environment(
-            name=name,
-            pseudonym_key=context.randomness(_KEY_BYTES).hex(),
-            tag_key=context.randomness(_KEY_BYTES).hex(),
-            requires=named or (),
-        )
+        created = new_environment(context, name, requires=named or ())
         note = Note(actor, Action.ENVIRONMENT_CREATED, name, reason)
         if commit(context, None, Change(created, (), note, None)):
             stored = context.environments.load(name)
@@ -158,7 +168,7 @@ def create_rollout(
             environment=environment,
             guard=guard,
             version_pin=pin,
-            salt=context.randomness(_SALT_BYTES).hex(),
+            salt=new_salt(context),
             evidence_source=evidence_source,
             ceiling_bps=context.policies.of(environment).ceiling_bps,
         )

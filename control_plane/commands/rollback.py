@@ -210,7 +210,8 @@ def acknowledge(
 
     Raises:
         NotFound: no such environment or rollback.
-        StateConflict: the environment is not latched by this rollback, or a newer violation came.
+        StateConflict: the environment is not latched by this rollback, a newer violation came, or a
+            rollout is above shadow, as one that was imported may be.
     """
     reason = check_reason(reason)
 
@@ -227,6 +228,7 @@ def acknowledge(
                 f"the newest violation is {newest}, not {last_violation}; look at it before you "
                 "acknowledge"
             )
+        _check_in_shadow(context, before)
         violations = before.violations + (1 if _is_full(before.latch) else 0)
         after = replace(before, latch=None, violations=violations)
         note = Note(actor, Action.ACKNOWLEDGED, f"rollback {rollback}, violation {newest}", reason)
@@ -234,6 +236,16 @@ def acknowledge(
 
     change(context, environment, decide)
     return load_environment(context, environment)
+
+
+def _check_in_shadow(context: Context, before: Environment) -> None:
+    rollouts = context.environments.rollouts(before)
+    above = [each.guard for each in rollouts if each.phase.rank > Mode.SHADOW.rank]
+    if above:
+        raise StateConflict(
+            f"{', '.join(above)} of {before.name} came above shadow by an import, which only the "
+            "latch holds down; roll the environment back first"
+        )
 
 
 def _numbered(

@@ -68,6 +68,11 @@ class EnvironmentKeys:
         return f"lease:{{{self.environment}}}"
 
     @property
+    def importing(self) -> str:
+        """STRING: which import of evidence is under way."""
+        return f"im:{{{self.environment}}}"
+
+    @property
     def heartbeats(self) -> str:
         """ZSET of wall-clock seconds in which intake was up, every 20 s."""
         return f"hb:{{{self.environment}}}"
