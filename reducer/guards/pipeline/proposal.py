@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from reducer.guards import duplicate_call_id, identical_call, side_effect, texts, total_calls
+from reducer.guards import duplicate_call_id, identical_call, texts, total_calls
 from reducer.guards.calls import ToolCall
 from reducer.guards.duplicate_call_id import CallAction, CallVerdict
 from reducer.guards.identical_call import CallsProposed, RunAction
@@ -16,7 +16,16 @@ from reducer.guards.pipeline.events import (
 )
 from reducer.guards.pipeline.state import Pipeline, RunningCall
 from reducer.guards.side_effect import SideEffectDuplicate
-from reducer.guards.side_effect.events import Proposed, SideEffectStep, Verdict
+from reducer.guards.side_effect.case import Case, Occasion, occasion_of
+from reducer.guards.side_effect.events import (
+    SideEffectStep,
+    Verdict,
+    check_first_use,
+    check_text,
+)
+from reducer.guards.side_effect.ladder import ToolDeclaration
+from reducer.guards.side_effect.proposal import judged
+from reducer.guards.side_effect.work import Work
 from reducer.guards.transition import Transition
 from reducer.vocabulary import LoopType, Mode
 
@@ -145,37 +154,49 @@ def _judged(
     """Let the side-effect guard see each call that would run, and change its fate in the list."""
     if ladder.mode is Mode.OFF:
         return _Judged(ladder)
+    asked = [
+        (at, fate, proposals[at])
+        for at, fate in enumerate(fates)
+        if fate.fate is Fate.RUN and not _is_harmless(proposals[at].declaration)
+    ]
+    if not asked:
+        return _Judged(ladder)
+    occasion = occasion_of(
+        ladder.ladder, event.request, event.now_ms, thread=event.thread, channel=event.channel
+    )
+    work = Work(ladder, event.request)
     transitions: list[Transition] = []
     diagnostics: set[str] = set()
     is_blocked = False
-    for at, fate in enumerate(fates):
-        if fate.fate is not Fate.RUN or _is_harmless(proposals[at]):
-            continue
-        step = side_effect.reduce(ladder, _of_ladder(event, proposals[at], fate))
-        ladder = step.state
+    for at, fate, proposal in asked:
+        step = judged(work, _case(occasion, proposal, fate))
         transitions += step.transitions
         fates[at] = _fate(fate, step)
         is_blocked = is_blocked or step.verdict is Verdict.BLOCK
         if step.diagnostic is not None:
             diagnostics.add(step.diagnostic)
-    return _Judged(ladder, tuple(transitions), is_blocked, tuple(sorted(diagnostics)))
+    return _Judged(work.done(), tuple(transitions), is_blocked, tuple(sorted(diagnostics)))
 
 
-def _is_harmless(proposal: Proposal) -> bool:
+def _is_harmless(tool: ToolDeclaration) -> bool:
     """Whether the ladder has no say (guards.md 5, rules 2 and 3); keys never come twice here."""
-    return proposal.declaration.is_keyed or not proposal.declaration.has_side_effect
+    return tool.is_keyed or not tool.has_side_effect
 
 
-def _of_ladder(event: BatchProposed, proposal: Proposal, fate: CallFate) -> Proposed:
-    return Proposed(
-        ToolCall(fate.key, fate.tool, proposal.call.fingerprint),
-        event.request,
-        event.now_ms,
-        event.thread,
+def _case(occasion: Occasion, proposal: Proposal, fate: CallFate) -> Case:
+    xid, first_use = proposal.xid, proposal.first_use
+    check_text("xid", xid)
+    check_first_use(first_use, xid)
+    call = proposal.call
+    return Case(
+        occasion,
+        fate.key,
+        fate.tool,
+        call.fingerprint,
         proposal.declaration,
-        channel=event.channel,
-        xid=proposal.xid,
-        first_use=proposal.first_use,
+        is_approved=False,
+        xid=xid,
+        first_use=first_use,
         candidate=proposal.candidate,
     )
 

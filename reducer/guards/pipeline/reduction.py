@@ -30,13 +30,15 @@ from reducer.guards.pipeline.state import (
 )
 from reducer.guards.repeated_failure import FailureAction, RepeatedFailure
 from reducer.guards.side_effect import SideEffectDuplicate
+from reducer.guards.side_effect.answers import settled
 from reducer.guards.side_effect.events import (
     Decided,
     FirstUseToKeep,
     RequestEnded,
-    Settled,
     Verdict,
+    check_time,
 )
+from reducer.guards.side_effect.work import Work
 from reducer.guards.total_calls import TotalCalls
 from reducer.guards.transition import Transition
 from reducer.vocabulary import ExecutionStatus, LoopType, Mode
@@ -163,18 +165,20 @@ def _work_done(
     if ladder.mode is Mode.OFF or request is None:
         return ladder, (), ()
     ran = {call.key for call in state.running}
+    seen = [each for each in event.batch.observations if each.call_id in ran]
+    if not seen:
+        return ladder, (), ()
+    check_time(event.now_ms)
+    work = Work(ladder, request)
     transitions: list[Transition] = []
     first_uses: list[FirstUseToKeep] = []
-    for seen in event.batch.observations:
-        if seen.call_id is None or seen.call_id not in ran:
-            continue
-        status = _STATUSES.get(seen.execution_status)
-        step = side_effect.reduce(ladder, Settled(seen.call_id, request, status, event.now_ms))
-        ladder = step.state
+    for each in seen:
+        assert each.call_id is not None
+        step = settled(work, each.call_id, _STATUSES.get(each.execution_status), event.now_ms)
         transitions += step.transitions
         if step.first_use is not None:
             first_uses.append(step.first_use)
-    return ladder, tuple(transitions), tuple(first_uses)
+    return work.done(), tuple(transitions), tuple(first_uses)
 
 
 _STATUSES: Mapping[str | None, ExecutionStatus] = {word.value: word for word in ExecutionStatus}

@@ -2,11 +2,17 @@
 
 from typing import NamedTuple
 
-from reducer.guards.side_effect.events import Proposed
-from reducer.guards.side_effect.ladder import ToolDeclaration
+from reducer.guards.side_effect.events import (
+    Proposed,
+    check_channel,
+    check_request,
+    check_text,
+    check_time,
+)
+from reducer.guards.side_effect.ladder import Ladder, ToolDeclaration
 from reducer.guards.side_effect.repeat import FirstUse
 from reducer.guards.side_effect.semantic import Candidate
-from reducer.guards.side_effect.state import Place, SideEffectDuplicate, place_of
+from reducer.guards.side_effect.state import Place, place_of
 
 
 class Occasion(NamedTuple):
@@ -33,10 +39,19 @@ class Case(NamedTuple):
     candidate: Candidate | None
 
 
-def occasion_of(state: SideEffectDuplicate, event: Proposed) -> Occasion:
-    """Return what the event has in common with the others of its batch."""
-    place = place_of(state.ladder, event.request, event.thread)
-    return Occasion(event.request, event.now_ms, event.thread, event.channel, place)
+def occasion_of(
+    ladder: Ladder, request: str, now_ms: int, *, thread: str | None, channel: str | None
+) -> Occasion:
+    """Return what the calls of a batch share.
+
+    Raises:
+        ValueError: a field that side_effect.Proposed refuses; naming it.
+    """
+    check_request(request)
+    check_time(now_ms)
+    check_text("thread", thread)
+    check_channel(channel)
+    return Occasion(request, now_ms, thread, channel, place_of(ladder, request, thread))
 
 
 def case_of(event: Proposed, occasion: Occasion, call_id: str) -> Case:

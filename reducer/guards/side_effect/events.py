@@ -67,13 +67,12 @@ class Proposed:
 
     def __post_init__(self) -> None:
         _check_call(self.call)
-        _check_request(self.request)
-        _check_time(self.now_ms)
-        _check_text("thread", self.thread)
-        _check_text("xid", self.xid)
-        _check_channel(self.channel)
-        if self.first_use is not None and self.xid is None:
-            raise ValueError("first_use is given without the xid it was read under; pass both")
+        check_request(self.request)
+        check_time(self.now_ms)
+        check_text("thread", self.thread)
+        check_text("xid", self.xid)
+        check_channel(self.channel)
+        check_first_use(self.first_use, self.xid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,8 @@ class Settled:
     now_ms: int
 
     def __post_init__(self) -> None:
-        _check_request(self.request)
-        _check_time(self.now_ms)
+        check_request(self.request)
+        check_time(self.now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,8 @@ class Decided:
     now_ms: int
 
     def __post_init__(self) -> None:
-        _check_request(self.request)
-        _check_time(self.now_ms)
+        check_request(self.request)
+        check_time(self.now_ms)
         if not isinstance(self.is_approved, bool):
             raise ValueError(f"is_approved is {self.is_approved!r}; pass True or False")
 
@@ -166,22 +165,25 @@ class SideEffectStep(NamedTuple):
 def _check_call(call: object) -> None:
     if not isinstance(call, ToolCall):
         raise ValueError(f"call is a {type(call).__name__}; pass a ToolCall")
-    _check_text("call_id", call.call_id)
+    check_text("call_id", call.call_id)
 
 
-def _check_text(field: str, found: object) -> None:
+def check_text(field: str, found: object) -> None:
+    """Raise ValueError for what is neither a text nor None."""
     if not (found is None or isinstance(found, str)):
         raise ValueError(f"{field} is a {type(found).__name__}; pass a text, or None for none")
 
 
-def _check_request(request: object) -> None:
+def check_request(request: object) -> None:
+    """Raise ValueError for a request without a name."""
     if not isinstance(request, str) or not request.strip():
         raise ValueError(
             f"request is {request!r}; name the request, or all of them would be compared"
         )
 
 
-def _check_channel(channel: object) -> None:
+def check_channel(channel: object) -> None:
+    """Raise ValueError for what is neither a short printable word nor None."""
     if channel is None:
         return
     if not (
@@ -192,6 +194,13 @@ def _check_channel(channel: object) -> None:
         )
 
 
-def _check_time(now_ms: object) -> None:
+def check_time(now_ms: object) -> None:
+    """Raise ValueError for what is no whole number of milliseconds."""
     if type(now_ms) is not int:
         raise ValueError(f"now_ms is {now_ms!r}; pass whole milliseconds since 1970-01-01 UTC")
+
+
+def check_first_use(first_use: FirstUse | None, xid: str | None) -> None:
+    """Raise ValueError for a use that was read under no identity."""
+    if first_use is not None and xid is None:
+        raise ValueError("first_use is given without the xid it was read under; pass both")

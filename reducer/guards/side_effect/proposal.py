@@ -49,8 +49,11 @@ def proposed(state: SideEffectDuplicate, event: Proposed) -> SideEffectStep:
     call_id = event.call.call_id
     if state.mode is Mode.OFF or call_id is None or not call_id.strip():
         return SideEffectStep(state, Verdict.EXECUTE)
+    occasion = occasion_of(
+        state.ladder, event.request, event.now_ms, thread=event.thread, channel=event.channel
+    )
     work = Work(state, event.request)
-    step = judged(work, case_of(event, occasion_of(state, event), call_id))
+    step = judged(work, case_of(event, occasion, call_id))
     return step._replace(state=work.done())
 
 
