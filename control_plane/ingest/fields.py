@@ -18,14 +18,25 @@ from control_plane.ingest.rejections import Refusal, RejectReason
 from reducer.rollout.invariants import LONGEST_STRING_BYTES
 
 T = TypeVar("T")
-_QUOTED = 40
+# What is quoted to its sender is a word or a number: anything else may be content.
+_QUOTABLE = re.compile(r"[A-Za-z0-9_.:+-]{0,40}")
 _REMEMBERED = 16_384
 
 
 def _bad(key: str, value: Value, wanted: str) -> Refusal:
-    shown = repr(value)
-    shown = shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…"
-    return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {shown}, not {wanted}")
+    return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {_shown(value)}, not {wanted}")
+
+
+def _shown(value: Value) -> str:
+    match value:
+        case str() if _QUOTABLE.fullmatch(value):
+            return repr(value)
+        case str():
+            return f"a string of {len(value)} characters"
+        case bool() | int() | float():
+            return f"{value!r:.40}"
+        case _:
+            return f"of type {type(value).__name__}"
 
 
 def required(value: T | None, key: str, overlong: Collection[str] = ()) -> T:

@@ -1,0 +1,181 @@
+"""Content that telemetry carries is found nowhere afterwards: not in files, answers or pages."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+import redis
+import urllib3
+
+from control_plane.client import Assignments
+from control_plane.stores.data_directory import socket_path
+from tests.control_plane.ingest.qwen import VERSION, Body, cases
+from tests.end_to_end.canaries import CANARY, MARK, native, newest_ns, planted
+from tests.end_to_end.serving import Api, Served, polls
+
+ENVIRONMENT, GUARD, OWNER = "internal", "repeated_tool_failure", "workspace-1"
+NAMES = {"environment": ENVIRONMENT, "guard": GUARD, "owner": OWNER, "number": "1", "wave": "1"}
+WHY = "a test of what stays"
+
+pytestmark = pytest.mark.xdist_group("served")
+
+
+class Deployment:
+    """A served control plane which received every recorded case, full of content."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.admin = Api(served.url, served.token("--role", "admin"))
+        at = ("--environment", ENVIRONMENT)
+        self.ingest = served.token("--role", "ingest", *at, "--trusted")
+        self.admin.put(f"/environments/{ENVIRONMENT}", {"reason": WHY})
+        rollout = {"version_pin": [VERSION], "reason": WHY}
+        self.admin.put(f"/environments/{ENVIRONMENT}/guards/{GUARD}", rollout)
+        facts = [{"owner": OWNER, "ownership": "known", "trusted": True}]
+        self.admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
+        self.assignment_id = self._assignment_id(served.token("--role", "runtime", *at))
+        self.answers: list[bytes] = []
+
+    def _assignment_id(self, runtime: str) -> str:
+        for _ in polls(20):
+            assignments = Assignments(
+                self.served.url, runtime, ENVIRONMENT, service_version=VERSION
+            )
+            found = assignments.resolve(GUARD, OWNER)
+            assignments.close()
+            if found.assignment_id is not None and found.mode == "shadow":
+                return found.assignment_id
+        raise AssertionError(self.served.log)
+
+    def send(self, body: Body) -> None:
+        sent = urllib3.PoolManager(retries=False, timeout=20.0).request(
+            "POST",
+            f"{self.served.url}/v1/{body.signal}",
+            body=orjson.dumps(body.told),
+            headers={
+                "Authorization": f"Bearer {self.ingest}",
+                "Content-Type": "application/json",
+                "User-Agent": CANARY,
+            },
+        )
+        assert sent.status == 200, sent.data
+        self.answers.append(sent.data)
+
+    def receive(self) -> None:
+        """Receive every case, the modes above shadow too: those latch, and are shown."""
+        now = time.time_ns()
+        for case in cases().values():
+            shift = now - newest_ns(case) - 60_000_000_000
+            for body in case.bodies:
+                found = planted(body, shift_ns=shift, assignment_id=self.assignment_id)
+                self.send(found)
+        content = {"error_text": f"{CANARY} failed", "agent.guard.prompt.id": "", "path": CANARY}
+        self.send(native(now, self.assignment_id, error_text=content["error_text"]))
+        self.send(native(now, self.assignment_id, **content))
+        self.send(native(now, self.assignment_id, **{"agent.guard.prompt.outcome": f"a {CANARY}"}))
+        self.send(native(now, f"a1.{CANARY}"))
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with tempfile.TemporaryDirectory(prefix="gw-") as directory:
+        served = Served(Path(directory))
+        try:
+            served.start()
+            found = Deployment(served)
+            found.receive()
+            yield found
+        finally:
+            served.end()
+
+
+def files_with(directory: Path, mark: bytes) -> list[str]:
+    """Return the files below a directory that hold some bytes, whatever their case."""
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return [path.name for path in files if mark in path.read_bytes().lower()]
+
+
+def test_what_the_telemetry_tells_was_counted(deployment):
+    told = deployment.admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+    prompts = sum(len(case.prompts) for case in cases().values())
+    assert sum(each["started"] for each in told["evidence"]) >= prompts
+    shown = deployment.admin.get(f"/environments/{ENVIRONMENT}")
+    assert shown["latch"] is not None
+
+
+def test_no_answer_repeats_content(deployment):
+    assert [answer for answer in deployment.answers if MARK in answer.lower()] == []
+    assert any(b"rejectedLogRecords" in answer for answer in deployment.answers)
+
+
+def test_no_file_holds_content(deployment):
+    directory = deployment.served.data_dir
+    # the version is told beside the content, and is kept: a search that finds nothing would show
+    assert any("aof" in name for name in files_with(directory, VERSION.encode()))
+    assert files_with(directory, MARK) == []
+
+
+def test_no_value_and_no_name_in_the_store_holds_content(deployment):
+    store = redis.Redis(unix_socket_path=str(socket_path(deployment.served.data_dir)), protocol=2)
+    reads = {
+        b"string": lambda key: [store.get(key)],
+        b"hash": lambda key: [item for pair in store.hgetall(key).items() for item in pair],
+        b"set": lambda key: list(store.smembers(key)),
+        b"zset": lambda key: store.zrange(key, 0, -1),
+        b"list": lambda key: store.lrange(key, 0, -1),
+        b"stream": lambda key: [repr(store.xrange(key)).encode()],
+    }
+    keys = list(store.scan_iter())
+    found = [
+        (key, item)
+        for key in keys
+        for item in [key, *reads[store.type(key)](key)]
+        if MARK in item.lower()
+    ]
+    assert found == []
+    assert any(key.startswith(b"ps:") for key in keys)
+
+
+def test_no_resource_of_the_api_and_no_series_holds_content(deployment):
+    url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=20.0)
+    document = orjson.loads(pool.request("GET", f"{url}/api/v1/openapi.json").data)
+    paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
+    asked = ["/metrics", "/healthz", "/readyz", *(path.format_map(Filled()) for path in paths)]
+    statuses = {}
+    for path in asked:
+        bearer = {"Authorization": f"Bearer {deployment.admin.token}"}
+        answer = pool.request("GET", f"{url}{path}", headers=bearer)
+        statuses[path] = answer.status
+        assert MARK not in answer.data.lower(), path
+    assert statuses["/metrics"] == 200
+    assert list(statuses.values()).count(200) > 12, statuses
+
+
+class Filled(dict[str, str]):
+    """Parameters of paths: the names of this deployment, and 1 for every number."""
+
+    def __missing__(self, key: str) -> str:
+        return NAMES.get(key, "1")
+
+
+def test_no_page_holds_content(deployment):
+    url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=20.0)
+    here = {"Sec-Fetch-Site": "same-origin", "Accept": "text/html", "Origin": url}
+    signed_in = pool.request(
+        "POST",
+        f"{url}/sign-in",
+        fields={"token": deployment.admin.token},
+        encode_multipart=False,
+        headers=here,
+        redirect=False,
+    )
+    assert signed_in.status == 303, signed_in.data
+    cookie = {"Cookie": signed_in.headers["Set-Cookie"].partition(";")[0]}
+    place = f"/environments/{ENVIRONMENT}"
+    for path in ("/", place, f"{place}/guards/{GUARD}", f"{place}/rollback", "/nothing-here"):
+        answer = pool.request("GET", f"{url}{path}", headers={**here, **cookie}, redirect=False)
+        assert answer.status in {200, 404}, path
+        assert MARK not in answer.data.lower(), path
