@@ -86,7 +86,7 @@ class HistoryImport:
             "deployment.environment.name": self._fleet.environment,
         }
         batch = ResourceLogs(resource, (ScopeLogs("agent.guard", "1", tuple(items)),))
-        receipt = intake.receive_logs([batch], sender=self._producer, body_digest="history")
+        receipt = intake.receive_logs([batch], sender=self._producer, body=b"history")
         if receipt.rejected:
             raise ValueError(f"the story breaks the contract: {receipt.rejected[0].detail}")
 

@@ -1,7 +1,6 @@
 """The OTLP door: one request in, one answer in its own encoding out."""
 
 import logging
-from hashlib import blake2b
 
 from control_plane.access import Identity
 from control_plane.data_plane.credential_cache import CredentialCache
@@ -91,18 +90,17 @@ class Door:
 
     def _take(self, signal: Signal, encoding: Encoding, body: bytes, sender: Identity) -> Receipt:
         decoder = otlp_json if encoding is Encoding.JSON else otlp_proto
-        digest = blake2b(body, digest_size=16).hexdigest()
         limits = self._limits
         match signal:
             case Signal.LOGS:
                 logs = decoder.decode_logs(body, limits=limits, wanted=_WANTED.logs)
-                return self._intake.receive_logs(logs, sender=sender, body_digest=digest)
+                return self._intake.receive_logs(logs, sender=sender, body=body)
             case Signal.METRICS:
                 points = decoder.decode_metrics(body, limits=limits, wanted=_WANTED.points)
-                return self._intake.receive_metrics(points, sender=sender, body_digest=digest)
+                return self._intake.receive_metrics(points, sender=sender, body=body)
             case Signal.TRACES:
                 spans = decoder.decode_spans(body, limits=limits, wanted=_WANTED.spans)
-                return self._intake.receive_spans(spans, sender=sender, body_digest=digest)
+                return self._intake.receive_spans(spans, sender=sender, body=body)
 
 
 def _reasons(receipt: Receipt) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 from control_plane.access import Identity
 from control_plane.clock import NANOSECONDS
@@ -38,32 +39,32 @@ class Intake:
         self._wordings = Wordings()
 
     def receive_logs(
-        self, batches: Iterable[ResourceLogs], *, sender: Identity, body_digest: str
+        self, batches: Iterable[ResourceLogs], *, sender: Identity, body: bytes
     ) -> Receipt:
         """Take in the events of one request body.
 
         Raises:
             StoreUnavailable: nothing was written; the request may be sent again as it is.
         """
-        return self._take(read_logs(batches, self._receiving(sender)), sender, body_digest)
+        return self._take(read_logs(batches, self._receiving(sender)), sender, body)
 
     def receive_metrics(
-        self, batches: Iterable[ResourceMetrics], *, sender: Identity, body_digest: str
+        self, batches: Iterable[ResourceMetrics], *, sender: Identity, body: bytes
     ) -> Receipt:
         """Take in the points of one request body; errors as for logs."""
-        return self._take(read_metrics(batches, self._receiving(sender)), sender, body_digest)
+        return self._take(read_metrics(batches, self._receiving(sender)), sender, body)
 
     def receive_spans(
-        self, batches: Iterable[ResourceSpans], *, sender: Identity, body_digest: str
+        self, batches: Iterable[ResourceSpans], *, sender: Identity, body: bytes
     ) -> Receipt:
         """Take in the spans of one request body; errors as for logs."""
-        return self._take(read_spans(batches, self._receiving(sender)), sender, body_digest)
+        return self._take(read_spans(batches, self._receiving(sender)), sender, body)
 
     def _receiving(self, sender: Identity) -> Receiving:
         clock = self._context.clock
         return Receiving(_environment_of(sender), clock.now_ns(), clock.moment_ns, self._wordings)
 
-    def _take(self, decoded: Decoded, sender: Identity, body_digest: str) -> Receipt:
+    def _take(self, decoded: Decoded, sender: Identity, body: bytes) -> Receipt:
         environment = _environment_of(sender)
         bookkeeper = self._bookkeeper(sender)
         booked, refused = _book(bookkeeper, decoded.records)
@@ -83,7 +84,7 @@ class Intake:
             batch = EvidenceBatch(
                 events=(
                     *(event for each in told for event in each.events),
-                    *self._quarantined(rejected, body_digest),
+                    *self._quarantined(rejected, body),
                 ),
                 sightings=frozenset(each.sighting for each in told if each.sighting is not None),
                 health=health,
@@ -97,10 +98,12 @@ class Intake:
         return Receipt(len(booked), rejected)
 
     def _quarantined(
-        self, rejected: tuple[Rejected, ...], body_digest: str
+        self, rejected: tuple[Rejected, ...], body: bytes
     ) -> Iterable[QuarantinedEvent]:
         """Count what has no environment or version as records of today that do not conform."""
-        now = self._context.clock.now()
+        if not any(each.reason.is_quarantine for each in rejected):
+            return
+        now, body_digest = self._context.clock.now(), blake2b(body, digest_size=16).hexdigest()
         for at, each in enumerate(rejected):
             if each.reason.is_quarantine:
                 digest = digest63("quarantined", body_digest, str(at))
