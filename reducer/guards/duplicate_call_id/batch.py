@@ -36,6 +36,18 @@ def received(event: BatchProposed) -> list[ReceivedCall]:
     return found
 
 
+def firsts_of(
+    calls: list[ReceivedCall], known: Mapping[str, bytes | None]
+) -> dict[str, bytes | None] | None:
+    """Return ids and digests when each call is the first one ever under an id of its own."""
+    found: dict[str, bytes | None] = {}
+    for raw_id, digest, _ in calls:
+        if raw_id is None or raw_id in found or raw_id in known:
+            return None
+        found[raw_id] = digest
+    return found or None
+
+
 def trigger_of(
     calls: list[ReceivedCall], *, handled: Mapping[str, bytes | None], answered: Mapping[str, int]
 ) -> str | None:

@@ -194,7 +194,7 @@ def names_of(snapshot: Snapshot) -> CallNames:
     return CallNames(
         suffix,
         generated_prefix,
-        Layers(ids) if ids else Layers(),
+        Layers(ids),
         {name: last_suffix.whole(name) for name in last_suffix.fields},
         snapshot.whole("last_generated"),
     )

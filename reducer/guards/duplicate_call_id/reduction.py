@@ -5,7 +5,13 @@ The rules and their sources are guards.md 3; the modes are guards.md 1a.
 
 from typing import NamedTuple
 
-from reducer.guards.duplicate_call_id.batch import ReceivedCall, id_of, received, trigger_of
+from reducer.guards.duplicate_call_id.batch import (
+    ReceivedCall,
+    firsts_of,
+    id_of,
+    received,
+    trigger_of,
+)
 from reducer.guards.duplicate_call_id.events import (
     BatchProposed,
     CallAction,
@@ -93,10 +99,24 @@ def _seeded(state: DuplicateCallId, event: HistorySeeded) -> DuplicateCallId:
 
 def _decided(state: DuplicateCallId, event: BatchProposed) -> DuplicateCallIdStep:
     calls = received(event)
+    firsts = firsts_of(calls, state.names.ids)
+    if firsts is not None:
+        return _began(state, firsts)
     trigger = trigger_of(calls, handled=state.names.ids, answered=state.answered)
     if trigger is not None and state.acts_as is Mode.ENFORCE:
         return _dropped(state, calls, trigger)
     return _admitted(state, calls, trigger)
+
+
+def _began(state: DuplicateCallId, firsts: dict[str, bytes | None]) -> DuplicateCallIdStep:
+    """Admit the ordinary batch, in which every call is the first under its id."""
+    names = state.names._replace(ids=state.names.ids.plus(firsts))
+    verdicts = tuple([CallVerdict(raw_id, CallAction.EXECUTE, raw_id) for raw_id in firsts])
+    if state.phase is not GuardPhase.IDLE:
+        return DuplicateCallIdStep(state._replace(names=names), (), verdicts)
+    transition = _transition(state, Decision.TRACKED, GuardPhase.TRACKING)
+    after = state._replace(names=names, phase=GuardPhase.TRACKING)
+    return DuplicateCallIdStep(after, (transition,), verdicts)
 
 
 def _dropped(
