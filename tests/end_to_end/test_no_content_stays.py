@@ -2,8 +2,9 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -119,8 +120,10 @@ def test_no_file_holds_content(deployment):
 
 
 def test_no_value_and_no_name_in_the_store_holds_content(deployment):
-    store = redis.Redis(unix_socket_path=str(socket_path(deployment.served.data_dir)), protocol=2)
-    reads = {
+    store: Any = redis.Redis(
+        unix_socket_path=str(socket_path(deployment.served.data_dir)), protocol=2
+    )
+    reads: dict[bytes, Callable[[bytes], list[bytes]]] = {
         b"string": lambda key: [store.get(key)],
         b"hash": lambda key: [item for pair in store.hgetall(key).items() for item in pair],
         b"set": lambda key: list(store.smembers(key)),

@@ -1,0 +1,113 @@
+"""The launcher of docs/qwen-code.md, run: what its process sends counts for the owner."""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+import urllib3
+from opentelemetry.sdk.resources import OTELResourceDetector
+
+from tests.control_plane.ingest.qwen import ITEMS, VERSION, cases
+from tests.end_to_end.canaries import TIMES, newest_ns
+from tests.end_to_end.serving import Api, Served, polls
+
+ENVIRONMENT, OWNER, WHY = "internal", "workspace-17", "a test of the launcher"
+GUARD_PATH = f"/environments/{ENVIRONMENT}/guards/repeated_tool_failure"
+DOCS = Path(__file__).parents[2] / "docs" / "qwen-code.md"
+LAUNCHER = re.compile(r"<!-- a test runs this.*?```console\n(.*?)```", re.DOTALL)
+CLIENT = f"""#!/bin/sh
+if [ "$1" = --version ]; then echo {VERSION}; else env -0; fi
+"""
+
+pytestmark = pytest.mark.xdist_group("served")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with tempfile.TemporaryDirectory(prefix="gw-") as directory:
+        found = Served(Path(directory))
+        try:
+            found.start()
+            yield found
+        finally:
+            found.end()
+
+
+def launched(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
+    """Run the launcher with a client that prints its environment, and return that."""
+    client = directory / "qwen"
+    client.write_text(CLIENT)
+    client.chmod(0o755)
+    block = LAUNCHER.search(DOCS.read_text())
+    assert block is not None
+    script = block[1].replace("http://localhost:8080", served.url)
+    path = f"{directory}:{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["sh", "-euc", script],
+        env={**os.environ, **tokens, "PATH": path},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    pairs = [line.partition("=") for line in ran.stdout.decode().split("\0") if line]
+    return {name: value for name, _, value in pairs}
+
+
+def started(admin: Api) -> int:
+    told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+    return sum(each["started"] for each in told["evidence"])
+
+
+def test_what_the_launched_client_sends_counts_for_its_owner(served, tmp_path, monkeypatch):
+    admin = Api(served.url, served.token("--role", "admin"))
+    at = ("--environment", ENVIRONMENT)
+    tokens = {
+        "RUNTIME": served.token("--role", "runtime", *at),
+        "INGEST": served.token("--role", "ingest", *at, "--trusted"),
+    }
+    admin.put(f"/environments/{ENVIRONMENT}", {"reason": WHY})
+    admin.put(GUARD_PATH, {"version_pin": [VERSION], "reason": WHY})
+    facts = [{"owner": OWNER, "ownership": "known", "trusted": True}]
+    admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
+    for _ in polls(20):
+        told = launched(served, tokens, tmp_path)
+        if ".everyone.shadow." in told["OTEL_RESOURCE_ATTRIBUTES"]:
+            break
+    assert told["QWEN_CODE_ACP_REPEATED_TOOL_FAILURE_GUARD"] == "shadow"
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", told["OTEL_RESOURCE_ATTRIBUTES"])
+    resource = {
+        **OTELResourceDetector().detect().attributes,
+        "service.name": "qwen-code",
+        "service.version": VERSION,
+    }
+    header, _, bearer = told["OTEL_EXPORTER_OTLP_HEADERS"].partition("=")
+    send(told["QWEN_TELEMETRY_OTLP_ENDPOINT"], resource, {header: bearer.replace("%20", " ")})
+    assert started(admin) == 1
+
+
+def send(endpoint: str, resource: dict[str, object], headers: dict[str, str]) -> None:
+    """Send a recorded case as a process with this Resource would send it now."""
+    case = cases()["shadow-success_only"]
+    shift = time.time_ns() - newest_ns(case)
+    pairs = [{"key": key, "value": {"stringValue": value}} for key, value in resource.items()]
+    for body in case.bodies:
+        (entry,) = body.told[ITEMS[body.signal][0]]
+        text = orjson.dumps({ITEMS[body.signal][0]: [{**entry, "resource": {"attributes": pairs}}]})
+        moved = re.sub(
+            rb'"(%s)":"(\d+)"' % "|".join(TIMES).encode(),
+            lambda found: b'"%s":"%d"' % (found[1], int(found[2]) + shift),
+            text,
+        )
+        answer = urllib3.PoolManager(retries=False, timeout=20.0).request(
+            "POST",
+            f"{endpoint}/v1/{body.signal}",
+            body=moved,
+            headers={**headers, "Content-Type": "application/json"},
+        )
+        assert (answer.status, answer.data) == (200, b"{}")
