@@ -4,7 +4,6 @@ The rules and their sources are guards.md 4; the modes are guards.md 1a.
 """
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import NamedTuple
 
 from reducer.guards.calls import ToolCall
@@ -122,12 +121,19 @@ def _proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCal
 
 def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
     asked = [call.fingerprint for call in calls if call.fingerprint is not None]
-    tallies = state.tallies.counted(asked, streak_from=min(_STREAK_FROM, state.threshold - 1))
-    batch = [tallies.by_call[call] for call in asked]
-    over = next((tally for tally in batch if tally.times >= state.threshold), None)
-    if over is not None and state.acts_as is Mode.ENFORCE:
+    stops = state.acts_as is Mode.ENFORCE
+    tallies, over = state.tallies.counted(
+        asked,
+        streak_from=min(_STREAK_FROM, state.threshold - 1),
+        threshold=state.threshold,
+        stops=stops,
+    )
+    if over is not None and stops:
         return _looped(state._replace(tallies=tallies, turn=None, pending=None), over)
-    most = max(batch, key=_times, default=_NO_CALL)
+    most = _NO_CALL
+    for call in asked:
+        if tallies.by_call[call].times > most.times:
+            most = tallies.by_call[call]
     transitions: tuple[Transition, ...] = ()
     phase = state.phase
     if phase is not GuardPhase.LATCHED:
@@ -140,7 +146,7 @@ def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCall
     after = state._replace(
         tallies=tallies,
         turn=None,
-        pending=tuple(PendingCall(call.call_id, call.fingerprint) for call in calls),
+        pending=tuple([PendingCall(call.call_id, call.fingerprint) for call in calls]),
         is_finished=False,
         phase=phase,
     )
@@ -212,7 +218,6 @@ def _transition(
 
 _STREAK_FROM = 2
 _NO_CALL = Tally()
-_times = attrgetter("times")
 _TURNS = {
     Mode.SHADOW: Turn(),
     Mode.WARN: Turn(TurnMode.NORMAL, SynthesisCause.REPETITION),

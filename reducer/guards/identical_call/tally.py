@@ -37,13 +37,17 @@ class Tallies(NamedTuple):
         """The tally of the leader; that of no call when nothing was counted."""
         return Tally() if self.leader is None else self.by_call[self.leader]
 
-    def counted(self, calls: Sequence[str], *, streak_from: int) -> "Tallies":
+    def counted(
+        self, calls: Sequence[str], *, streak_from: int, threshold: int, stops: bool
+    ) -> "Counted":
         """Return the tallies after each of these calls was asked for once more.
 
-        A call's streak gets its number when its count comes to `streak_from`.
+        A call's streak gets its number when its count comes to `streak_from`. What comes after the
+        first count at the threshold was not asked for if that `stops` the run.
         """
         tallies = dict(self.by_call)
         leader, most, last_ordinal = self.leader, self.leading.times, self.last_ordinal
+        over: Tally | None = None
         for call in calls:
             times, evidence, ordinal = tallies.get(call, _NEVER)
             times += 1
@@ -53,7 +57,11 @@ class Tallies(NamedTuple):
             tallies[call] = Tally(times, evidence, ordinal)
             if times > most:
                 leader, most = call, times
-        return Tallies(tallies, leader, self.resets_used, last_ordinal)
+            if times >= threshold and over is None:
+                over = tallies[call]
+                if stops:
+                    break
+        return Counted(Tallies(tallies, leader, self.resets_used, last_ordinal), over)
 
     def settled(self, found: Iterable[tuple[str, str]], *, max_resets: int) -> "Settled":
         """Return the tallies after evidence, given as pairs of call and digest of its key.
@@ -80,6 +88,13 @@ class Tallies(NamedTuple):
         return Settled(after, tuple(restarted))
 
 
+class Counted(NamedTuple):
+    """The tallies after a batch was asked for, and the first that came to the threshold."""
+
+    tallies: Tallies
+    over: Tally | None
+
+
 class Settled(NamedTuple):
     """The tallies after a batch, and those whose count was restarted, as they were before."""
 
@@ -93,4 +108,4 @@ NOTHING_COUNTED = Tallies()
 
 def evidence_digest(key: str) -> str:
     """Return 32 hex digits that stand for an evidence key, so that no content is kept."""
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(key.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()

@@ -147,6 +147,22 @@ def test_a_stop_in_a_normal_turn_comes_from_the_phase_before_and_counts_the_batc
     assert (step.loop_type, step.state.max_count) == (LoopType.IDENTICAL_TOOL_CALL, 5)
 
 
+@pytest.mark.parametrize("surplus", [0, 1, 7])
+def test_counting_ends_with_the_first_count_at_the_threshold(surplus):
+    others = (call(command="pwd"),) * surplus
+    step = run_of(ENFORCE, [TURN, CallsProposed((*(call(),) * (5 + surplus), *others))])[-1]
+    assert (step.failure, step.state.max_count) == (Failure.TOOL_LOOP_DETECTED, 5)
+    assert list(step.state.tallies.by_call.values()) == [step.state.tallies.leading]
+
+
+def test_the_call_that_is_first_at_the_threshold_is_named_in_every_mode():
+    first, second = call(command="ls"), call(command="pwd")
+    batch = CallsProposed((first, second, second, first))
+    for mode in (Mode.SHADOW, Mode.WARN, Mode.ENFORCE):
+        state = IdenticalCall.start(mode, threshold=2)
+        assert reduce(state, batch).transitions[0].candidate_ordinal == 2
+
+
 def test_a_would_be_stop_names_the_call_that_came_to_the_threshold():
     state = after(IdenticalCall.start(Mode.SHADOW), [CallsProposed((call(),) * 4), SETTLED])
     step = reduce(state, CallsProposed((call("b", "pwd"), call("b", "pwd"), call())))
