@@ -5,7 +5,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import orjson
@@ -59,6 +59,15 @@ def launched(served: Served, tokens: dict[str, str], directory: Path) -> dict[st
     return {name: value for name, _, value in pairs}
 
 
+def launched_when_known(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
+    """Launch until the web workers know the owner, and return the client's environment."""
+    for _ in polls(20):
+        told = launched(served, tokens, directory)
+        if ".everyone.shadow." in told["OTEL_RESOURCE_ATTRIBUTES"]:
+            return told
+    raise AssertionError(served.log)
+
+
 def started(admin: Api) -> int:
     told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
     return sum(each["started"] for each in told["evidence"])
@@ -75,10 +84,7 @@ def test_what_the_launched_client_sends_counts_for_its_owner(served, tmp_path, m
     admin.put(GUARD_PATH, {"version_pin": [VERSION], "reason": WHY})
     facts = [{"owner": OWNER, "ownership": "known", "trusted": True}]
     admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
-    for _ in polls(20):
-        told = launched(served, tokens, tmp_path)
-        if ".everyone.shadow." in told["OTEL_RESOURCE_ATTRIBUTES"]:
-            break
+    told = launched_when_known(served, tokens, tmp_path)
     assert told["QWEN_CODE_ACP_REPEATED_TOOL_FAILURE_GUARD"] == "shadow"
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", told["OTEL_RESOURCE_ATTRIBUTES"])
     resource = {
@@ -91,7 +97,7 @@ def test_what_the_launched_client_sends_counts_for_its_owner(served, tmp_path, m
     assert started(admin) == 1
 
 
-def send(endpoint: str, resource: dict[str, object], headers: dict[str, str]) -> None:
+def send(endpoint: str, resource: Mapping[str, object], headers: Mapping[str, str]) -> None:
     """Send a recorded case as a process with this Resource would send it now."""
     case = cases()["shadow-success_only"]
     shift = time.time_ns() - newest_ns(case)
