@@ -46,7 +46,11 @@ class Snapshot:
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, or None for null."""
-        return None if self._of(name) is None else self.text(name)
+        return None if self.is_null(name) else self.text(name)
+
+    def is_null(self, name: str) -> bool:
+        """Whether a field says null."""
+        return self._of(name) is None
 
     def word(self, name: str, words: type[Word]) -> Word:
         """Return a member of a closed set."""

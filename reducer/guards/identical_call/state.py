@@ -178,7 +178,7 @@ def _turn(snapshot: Snapshot) -> Turn | None:
 
 
 def _pending(snapshot: Snapshot, counted: Mapping[str, Tally]) -> tuple[PendingCall, ...] | None:
-    if snapshot.fields.get("pending", 0) is None:
+    if snapshot.is_null("pending"):
         return None
     calls = []
     for each in snapshot.items("pending"):

@@ -204,7 +204,9 @@ def _case(occasion: Occasion, proposal: Proposal, fate: CallFate) -> Case:
 def _fate(fate: CallFate, step: SideEffectStep) -> CallFate:
     verdict = step.verdict
     if verdict is not None and verdict.runs:
-        return fate if step.incident is None else fate._replace(incident=step.incident)
+        if step.incident is None:
+            return fate
+        return fate._replace(incident=step.incident)
     kind = Fate.ANSWER if step.question is None else Fate.ASK
     return CallFate(
         kind,

@@ -93,7 +93,8 @@ def _turn(state: Pipeline, event: TurnStarting) -> PipelineStep:
     step = identical_call.reduce(state.identical, TurnStarted(event.budget))
     after = state._replace(identical=step.state, running=())
     if step.action is RunAction.FAIL:
-        return PipelineStep(after, step.transitions, stop=stop_of(step.loop_type))
+        # What fails before the model is called is the budget: a loop shows in what it asks for.
+        return PipelineStep(after, stop=stop_of(None))
     return PipelineStep(after, step.transitions, step.turn)
 
 
@@ -108,7 +109,7 @@ def _answered(state: Pipeline, event: Answered) -> PipelineStep:
         return PipelineStep(state)
     if step.verdict is Verdict.EXECUTE:
         run = _fate(waiting[event.key], Fate.RUN, None)
-        return PipelineStep(state._replace(side_effect=step.state), step.transitions, fates=(run,))
+        return PipelineStep(state._replace(side_effect=step.state), fates=(run,))
     over = (event.key, *(key for key in step.resolved if key in waiting))
     after = state._replace(
         side_effect=step.state,

@@ -1,3 +1,5 @@
+from hashlib import blake2b
+
 import pytest
 
 from reducer.guards.identical_call import (
@@ -8,6 +10,7 @@ from reducer.guards.identical_call import (
     TurnStarted,
     reduce,
 )
+from reducer.guards.identical_call.tally import evidence_digest
 from reducer.guards.transition import FailureBucket, Transition
 from reducer.vocabulary import Decision, GuardPhase, Mode, ResetReason, Route
 from tests.reducer.guards.calls import call, run_of
@@ -136,3 +139,32 @@ def test_a_streak_after_a_restart_has_a_number_of_its_own():
         (Decision.WOULD_WARN, TRACKING, WARNED),
     ]
     assert [each.candidate_ordinal for step in steps for each in step.transitions] == [1, 1, 2, 2]
+
+
+def test_new_evidence_after_a_restart_restarts_again_and_each_restart_is_counted():
+    rounds = [event for key in "pqr" for event in (ONE, BatchSettled({"a": key}))]
+    state = after(ENFORCE, rounds)
+    assert (state.max_count, state.tallies.resets_used) == (1, 2)
+
+
+def test_evidence_filed_under_no_id_belongs_to_no_call():
+    state = after(ENFORCE, [CallsProposed((call(None),))])
+    step = reduce(state, BatchSettled({None: "p"}))  # type: ignore[dict-item]  # a host's mistake
+    assert step.state.tallies.leading.evidence is None
+
+
+@pytest.mark.parametrize("more", [pytest.param("ls", id="ls"), pytest.param("pwd", id="pwd")])
+def test_after_a_restart_the_call_with_the_highest_count_leads(more):
+    less = "pwd" if more == "ls" else "ls"
+    others = CallsProposed((call("m", more), call("m", more), call("l", less)))
+    restarted = [CallsProposed((call("z", "date"),) * 2), BatchSettled({"z": "p"})]
+    again = [CallsProposed((call("z", "date"),)), BatchSettled({"z": "q"})]
+    state = after(IdenticalCall.start(Mode.WARN, threshold=9), [others, *restarted, *again])
+    assert state.tallies.leader == call(command=more).fingerprint
+    assert state.max_count == 2
+
+
+def test_an_evidence_key_of_any_text_becomes_a_digest_of_128_bits():
+    assert evidence_digest("page") == blake2b(b"page", digest_size=16).hexdigest()
+    # Half of a surrogate pair, as a tool that cuts texts may leave it.
+    assert len(evidence_digest("\ud83d")) == 32

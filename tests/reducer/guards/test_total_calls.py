@@ -39,6 +39,20 @@ def test_a_limit_that_allows_nothing_is_refused(limit):
         TotalCalls(limit)
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(TotalCalls(1, 0), id="the lowest limit"),
+        pytest.param(TotalCalls(5, 3), id="some calls"),
+        pytest.param(TotalCalls(5, 5, is_latched=True), id="stopped"),
+    ],
+)
+def test_a_dump_is_read_back_as_it_was_written(state):
+    found = restore(json.loads(json.dumps(dump(state))))
+    assert found == state
+    assert type(found.count) is int
+
+
 @given(st.integers(1, 9), st.lists(st.integers(0, 4), max_size=6))
 def test_its_state_survives_json_at_every_step(limit, batches):
     state = TotalCalls(limit)
