@@ -131,15 +131,15 @@ def _scope_metrics(scope: Scope, quota: Quota, *, wanted: Scopes) -> ScopeMetric
     quota.wrap(len(items))
     is_wanted = wanted is None or name in wanted
     points: list[Point | Rejected] = []
-    skipped = without_data = 0
+    count = without_data = 0
     for item in items:
         metric = read_metric(item)
         if metric is None:
             without_data += 1
             continue
+        count += len(metric.points)
         quota.take(len(metric.points))
         if is_wanted:
-            points.extend(metric.read())
-        else:
-            skipped += len(metric.points)
+            points += metric.read()
+    skipped = 0 if is_wanted else count
     return ScopeMetrics(name, version, tuple(points), skipped, without_data)

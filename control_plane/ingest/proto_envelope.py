@@ -1,6 +1,6 @@
 """The envelope of OTLP/protobuf: Resources, their scopes, and the slices of the items in them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -9,7 +9,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
 from control_plane.ingest.lazy_messages import OF_RESOURCE, OF_SCOPE, REQUEST, Parser
 from control_plane.ingest.otlp import Attributes
-from control_plane.ingest.proto_size import check_size
+from control_plane.ingest.proto_size import LARGE, check_size
 from control_plane.ingest.proto_values import read_resource
 from control_plane.ingest.quota import Quota
 from control_plane.ingest.wire import BadBody
@@ -47,7 +47,7 @@ def read_envelope(body: bytes, quota: Quota) -> Iterator[OneResource]:
     for raw in resources:
         entry = parse(OF_RESOURCE, raw)
         quota.wrap(len(entry.scopes))
-        yield OneResource(_resource(tuple(entry.resource)), map(_scope, entry.scopes))
+        yield OneResource(_resource(entry.resource), map(_scope, entry.scopes))
 
 
 def parse(parser: Parser[M], message: bytes) -> M:
@@ -57,7 +57,8 @@ def parse(parser: Parser[M], message: bytes) -> M:
         BadBody: it is none.
         TooLarge: it holds more fields than any exporter's.
     """
-    check_size(message)
+    if len(message) > LARGE:
+        check_size(message)
     try:
         return parser.FromString(message)
     except DecodeError as broken:
@@ -68,28 +69,25 @@ def parse(parser: Parser[M], message: bytes) -> M:
 
 def _scope(raw: bytes) -> Scope:
     entry = parse(OF_SCOPE, raw)
-    name, version = _name_and_version(tuple(entry.scope))
-    return Scope(name, version, raw, list(entry.items))
+    joined = _joined(entry.scope)
+    read = _known_scope if len(joined) <= _REMEMBERED_BYTES else _read_scope
+    return Scope(*read(joined), raw, list(entry.items))
 
 
-def _resource(slices: tuple[bytes, ...]) -> Attributes:
-    if sum(map(len, slices)) > _REMEMBERED_BYTES:
-        return read_resource(slices)
-    return _known_resource(slices)
+def _resource(slices: Sequence[bytes]) -> Attributes:
+    joined = _joined(slices)
+    read = _known_resource if len(joined) <= _REMEMBERED_BYTES else read_resource
+    return read(joined)
 
 
-_known_resource = lru_cache(_REMEMBERED)(read_resource)
+def _joined(slices: Sequence[bytes]) -> bytes:
+    return slices[0] if len(slices) == 1 else b"".join(slices)
 
 
-def _name_and_version(slices: tuple[bytes, ...]) -> tuple[str, str]:
-    if sum(map(len, slices)) > _REMEMBERED_BYTES:
-        return _read_scope(slices)
-    return _known_scope(slices)
-
-
-def _read_scope(slices: tuple[bytes, ...]) -> tuple[str, str]:
-    scope = parse(InstrumentationScope, b"".join(slices))
+def _read_scope(message: bytes) -> tuple[str, str]:
+    scope = parse(InstrumentationScope, message)
     return scope.name, scope.version
 
 
+_known_resource = lru_cache(_REMEMBERED)(read_resource)
 _known_scope = lru_cache(_REMEMBERED)(_read_scope)

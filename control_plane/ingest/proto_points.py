@@ -29,6 +29,7 @@ _HEADS = {
     b"\x11\x19\x31": Struct("<xQxQxq").unpack_from,
     b"\x11\x19\x21": Struct("<xQxQxd").unpack_from,
 }
+_TEMPORALITIES = {each.value: each for each in Temporality}
 _new = tuple.__new__
 # The most that one count takes, with a tag of its own: what is longer has more than are read.
 _BUCKET_BYTES = 11
@@ -194,12 +195,11 @@ def read_metric(slice_: bytes) -> Metric | None:
         whole = parse(wire.Metric, slice_)
         held = getattr(whole, kind).SerializeToString()
     series = parse(lazy.SERIES, held)
-    known = 0 <= series.temporality <= Temporality.CUMULATIVE
     return Metric(
         metric.name,
         metric.unit,
         kind,
-        Temporality(series.temporality) if known else Temporality.UNSPECIFIED,
+        _TEMPORALITIES.get(series.temporality, Temporality.UNSPECIFIED),
         series.is_monotonic,
         list(series.points),
     )

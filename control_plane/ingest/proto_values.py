@@ -79,12 +79,11 @@ PAIRS = Pairs()
 NUMBERS = Numbers()
 
 
-def read_resource(slices: Sequence[bytes]) -> Attributes:
+def read_resource(message: bytes) -> Attributes:
     """Read the attributes of a Resource; raises BadBody when they cannot be read, or are many."""
-    joined = b"".join(slices)
-    check_size(joined)
+    check_size(message)
     try:
-        pairs = Resource.FromString(joined).attributes
+        pairs = Resource.FromString(message).attributes
     except DecodeError as broken:
         raise BadBody("a resource is no protobuf message; check the exporter") from broken
     check_resource_size(len(pairs))
