@@ -1,0 +1,254 @@
+"""What the guards cost a host: time beside `json.dumps` of the same batch, memory, and imports.
+
+Times are CPU time of this process, the best of many short rounds: a busy machine makes them longer,
+never shorter. Ratios of one run are what to read; the limits are those of issue B. Needs nothing
+but the base install.
+"""
+
+import gc
+import json
+import subprocess
+import sys
+import time
+import timeit
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from reducer.guards import duplicate_call_id, pipeline, repeated_failure  # noqa: E402  # path first
+from reducer.guards.calls import ToolCall  # noqa: E402
+from reducer.guards.pipeline import (  # noqa: E402
+    GUARDS,
+    BatchProposed,
+    BatchSettled,
+    Limits,
+    Pipeline,
+    PromptStarted,
+    Proposal,
+    TurnStarting,
+)
+from reducer.guards.repeated_failure import (  # noqa: E402
+    Observation,
+    RepeatedFailure,
+    SettledBatch,
+)
+from reducer.guards.side_effect import UNDECLARED, ToolDeclaration  # noqa: E402
+from reducer.vocabulary import Mode  # noqa: E402
+
+ROUNDS = 60
+PER_ROUND = 300
+IMPORTS = 15
+HISTORY = 50
+IDS = 10_000
+HARMLESS = ToolDeclaration(side_effect=False)
+REQUEST = "prompt-1"
+
+
+class Asked(NamedTuple):
+    """A tool that the model asks for, its arguments, and what its host declared of it."""
+
+    tool: str
+    arguments: dict[str, object]
+    declaration: ToolDeclaration
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `limit` None where issue B names none."""
+
+    name: str
+    measured: float
+    unit: str
+    limit: float | None = None
+
+    def text(self, beside: float | None = None) -> str:
+        """Return the line, with the ratio to `json.dumps` where the measure is a time."""
+        ratio = "" if beside is None else f"{self.measured / beside:6.1f} x"
+        verdict = ""
+        if self.limit is not None:
+            word = "holds" if self.measured <= self.limit else "MISSED"
+            verdict = f"<= {self.limit:g}: {word}"
+        return f"{self.name:58}{self.measured:8.1f} {self.unit:6}{ratio:>9}  {verdict}".rstrip()
+
+
+def asked(number: int) -> tuple[Asked, ...]:
+    """Return four calls as a coding agent makes them; no two batches are alike."""
+    path = f"src/package/module_{number}.py"
+    old, new = "    return state\n" * 6, "    return replace(state, count=state.count + 1)\n" * 6
+    search = {"pattern": f"def reduce_{number}\\(", "path": "src", "max_results": 50, "case": True}
+    command = f"python -m pytest -q tests/test_module_{number}.py"
+    return (
+        Asked("read_file", {"path": path, "offset": 0, "limit": 2000}, HARMLESS),
+        Asked("search_text", search, HARMLESS),
+        Asked("edit_file", {"path": path, "old": old, "new": new}, UNDECLARED),
+        Asked("run_command", {"command": command, "timeout_ms": 120_000, "cwd": "."}, UNDECLARED),
+    )
+
+
+def calls_of(batch: tuple[Asked, ...], number: int) -> list[ToolCall]:
+    """Return the calls with their digests, under ids that were never used."""
+    return [
+        ToolCall.of(f"call_{number:08d}_{at}", each.tool, each.arguments)
+        for at, each in enumerate(batch)
+    ]
+
+
+def proposed(number: int, *, declares: bool) -> BatchProposed:
+    """Return the batch before it runs."""
+    batch = asked(number)
+    proposals = tuple(
+        Proposal(call, each.declaration if declares else UNDECLARED)
+        for each, call in zip(batch, calls_of(batch, number), strict=True)
+    )
+    return BatchProposed((proposals,), REQUEST, number * 1000)
+
+
+def observed(keys: list[str], word: str) -> SettledBatch:
+    """Return the batch after it ran: every call ended alike, in a typed failure or well."""
+    error_type = "timeout" if word == "error" else None
+    seen = tuple(
+        Observation(
+            key,
+            "run_command",
+            tool_type="native",
+            terminal_status=word,
+            execution_status=word,
+            error_type=error_type,
+        )
+        for key in keys
+    )
+    return SettledBatch(seen, is_complete=True, is_input_reliable=True)
+
+
+def best_us(work: Callable[[], object]) -> float:
+    """Return the CPU time of one call in microseconds, of the best round."""
+    rounds = timeit.repeat(work, number=PER_ROUND, repeat=ROUNDS, timer=time.process_time)
+    return min(rounds) / PER_ROUND * 1e6
+
+
+def repeated_failure_rows() -> list[Row]:
+    """Measure the repeated-failure reducer alone, on its slowest and on its usual batch."""
+    keys = [f"call_{at}" for at in range(4)]
+    failed, done = observed(keys, "error"), observed(keys, "success")
+    start = RepeatedFailure.start(Mode.ENFORCE)
+    tracking = repeated_failure.reduce(start, failed).state
+    return [
+        Row(
+            name,
+            best_us(lambda state=state, batch=batch: repeated_failure.reduce(state, batch)),
+            "us",
+            20,
+        )
+        for name, state, batch in (
+            ("repeated failure: four failures, the reminder", tracking, failed),
+            ("repeated failure: four successes", start, done),
+        )
+    ]
+
+
+def pipeline_row(name: str, mode: Mode, *, declares: bool, limit: float | None = None) -> Row:
+    """Measure all guards on one batch, proposed and settled, after a prompt of many others."""
+    modes = dict.fromkeys(GUARDS, mode)
+    state = Pipeline.start(modes, limits=Limits(total_calls=10 * HISTORY))
+    state = pipeline.reduce(state, PromptStarted(modes)).state
+    for number in range(HISTORY):
+        state = pipeline.reduce(state, TurnStarting()).state
+        step = pipeline.reduce(state, proposed(number, declares=declares))
+        settled = BatchSettled(observed([each.key for each in step.fates], "success"), number)
+        state = pipeline.reduce(step.state, settled).state
+    before = pipeline.reduce(state, TurnStarting()).state
+    event = proposed(HISTORY, declares=declares)
+    step = pipeline.reduce(before, event)
+    running = step.state
+    settled = BatchSettled(observed([each.key for each in step.fates], "success"), HISTORY * 1000)
+    propose = best_us(lambda: pipeline.reduce(before, event))
+    settle = best_us(lambda: pipeline.reduce(running, settled))
+    return Row(f"pipeline: {name} ({propose:.0f} + {settle:.0f})", propose + settle, "us", limit)
+
+
+def kept_bytes(make: Callable[[], object]) -> int:
+    """Return what stays allocated after something was made."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = make()
+        # Freed tuples that the interpreter keeps at hand are no part of the state.
+        gc.collect()
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    del kept
+    return used
+
+
+def one_streak() -> RepeatedFailure:
+    """Return the state of a prompt in its fullest phase; the names are its own texts."""
+    state = RepeatedFailure.start(Mode.ENFORCE)
+    for number in range(3):
+        batch = observed([f"call_{number}_{at}" for at in range(4)], "error")
+        state = repeated_failure.reduce(state, batch).state
+    return state
+
+
+def many_ids() -> duplicate_call_id.DuplicateCallId:
+    """Return the state of a session of so many ids, four to a batch."""
+    state = duplicate_call_id.DuplicateCallId.start(Mode.ENFORCE)
+    fingerprint = ToolCall.of(None, "read_file", {}).fingerprint
+    for number in range(IDS // 4):
+        # Each id is a text of its own, which nothing but the state keeps.
+        four = [ToolCall(f"call_{number:022d}_{at}", "read_file", fingerprint) for at in range(4)]
+        event = duplicate_call_id.BatchProposed.of(*four)
+        state = duplicate_call_id.reduce(state, event).state
+    return state
+
+
+def import_ms(statement: str) -> float:
+    """Return the CPU time of an import in a new interpreter, of the best of several."""
+    script = (
+        f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
+    )
+    command = [sys.executable, "-c", script]
+    found = [
+        float(subprocess.check_output(command, cwd=ROOT, text=True))  # noqa: S603  # our own words
+        for _ in range(IMPORTS)
+    ]
+    return min(found) * 1e3
+
+
+def main() -> None:
+    """Print the table, and whether each limit holds on this machine."""
+    batch = asked(0)
+    document = [{"tool": each.tool, "arguments": each.arguments} for each in batch]
+    dumps = best_us(lambda: json.dumps(document))
+    size, version = len(json.dumps(document)), sys.version.split()[0]
+    print(f"one batch of four calls, {size} bytes of JSON, Python {version}")
+    times = [
+        Row("json.dumps of the batch", dumps, "us"),
+        Row("its four digests (ToolCall.of)", best_us(lambda: calls_of(batch, 0)), "us"),
+        *repeated_failure_rows(),
+        pipeline_row("off", Mode.OFF, declares=True),
+        pipeline_row("shadow, 2 of 4 harmless", Mode.SHADOW, declares=True, limit=60),
+        pipeline_row("enforce, 2 of 4 harmless", Mode.ENFORCE, declares=True, limit=60),
+        pipeline_row("enforce, nothing declared", Mode.ENFORCE, declares=False, limit=60),
+    ]
+    for row in times:
+        print(row.text(dumps))
+    rest = [
+        Row("repeated failure, one prompt", kept_bytes(one_streak), "bytes", 1024),
+        Row("call-id state, one id", kept_bytes(many_ids) / IDS, "bytes", 200),
+        Row("import reducer", import_ms("import reducer"), "ms", 30),
+        Row(
+            "import reducer.guards.pipeline", import_ms("import reducer.guards.pipeline"), "ms", 30
+        ),
+    ]
+    for row in rest:
+        print(row.text())
+
+
+if __name__ == "__main__":
+    main()
