@@ -166,15 +166,10 @@ class OneOf(Protocol):
 
 
 class Metric(OneOf, Protocol):
-    """Metric: of the five kinds of data a sender sets one."""
+    """Metric: `value` names which of the five kinds of data a sender set."""
 
     name: str
     unit: str
-    gauge: bytes
-    sum: bytes
-    histogram: bytes
-    exponential_histogram: bytes
-    summary: bytes
 
 
 class Series(Protocol):
