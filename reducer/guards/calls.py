@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from reducer.guards.canonical import fingerprint
+from reducer.guards.canonical import UnreadableCall, fingerprint
 
 
 class ToolCall(NamedTuple):
@@ -29,8 +29,14 @@ class ToolCall(NamedTuple):
     ) -> "ToolCall":
         """Return the call with the digest of its tool and canonical arguments.
 
+        Nothing that a model writes is an error here: a blank name, a number that is not finite, or
+        arguments beyond the bounds of canonical.fingerprint leave the call without a digest.
+
         Raises:
-            ValueError: a blank tool name, or arguments that JSON cannot say or that are too deep
-                or too large (canonical.fingerprint); naming the field.
+            ValueError: a tool name that is no text, or arguments of a type that JSON does not
+                have: mistakes of the host's code; naming the field.
         """
-        return cls(call_id, tool, fingerprint(tool, arguments, aliases=aliases))
+        try:
+            return cls(call_id, tool, fingerprint(tool, arguments, aliases=aliases))
+        except UnreadableCall:
+            return cls(call_id, tool, None)

@@ -2,8 +2,10 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+
+from reducer.guards.transition import is_identifier
 
 DIGEST_BYTES = 16
 # Arguments come from a model: deeper or larger ones are refused before they cost time or stack.
@@ -19,6 +21,10 @@ _encode = json.JSONEncoder(
 ).encode
 
 
+class UnreadableCall(ValueError):
+    """A call that a model can ask for and that no digest can stand for: it equals no other."""
+
+
 def canonical_text(arguments: object) -> str:
     """Return the one JSON text that all spellings of the same arguments share.
 
@@ -28,14 +34,18 @@ def canonical_text(arguments: object) -> str:
     from an absent one (guards.md 1).
 
     Raises:
-        ValueError: for what JSON cannot say (NaN, infinities, bytes, dates, a key that is no
-            text), naming its place, and for arguments deeper than 64, of more than 100,000
-            values, or with an integer of more than 14,000 bits.
+        UnreadableCall: a number that is not finite, and arguments deeper than 64, of more than
+            100,000 values, or with an integer of more than 14,000 bits.
+        ValueError: what is no value of JSON (bytes, dates, a key that is no text): a mistake of
+            the host's code. Both name the place, by keys that are identifiers; any other key is
+            told by its position (`[key 2]`, from 1).
     """
     if arguments is None:
         return "{}"
-    budget = [MOST_VALUES]
-    return _encode(_plain(arguments, "arguments", MOST_DEPTH, budget))
+    try:
+        return _encode(_plain(arguments, MOST_DEPTH, [MOST_VALUES]))
+    except _Fault as fault:
+        raise fault.error() from None
 
 
 def fingerprint(tool: str, arguments: object, *, aliases: Mapping[str, str] | None = None) -> str:
@@ -44,7 +54,8 @@ def fingerprint(tool: str, arguments: object, *, aliases: Mapping[str, str] | No
     `aliases` maps older tool names to the one that is meant; a name it lacks stands for itself.
 
     Raises:
-        ValueError: as `canonical_text`, and for a blank or non-text tool name.
+        UnreadableCall: as `canonical_text`, and for a blank tool name.
+        ValueError: as `canonical_text`, and for a tool name that is no text.
     """
     given = _named(tool)
     name = given if aliases is None else aliases.get(given, given)
@@ -54,47 +65,82 @@ def fingerprint(tool: str, arguments: object, *, aliases: Mapping[str, str] | No
 
 
 def _named(tool: object) -> str:
-    if not isinstance(tool, str) or not tool.strip():
-        raise ValueError(f"tool is {tool!r}; give the resolved name of the tool")
+    if not isinstance(tool, str):
+        raise ValueError(f"tool is a {type(tool).__name__}; give the resolved name of the tool")
+    if not tool.strip():
+        raise UnreadableCall("tool is blank; give the resolved name of the tool")
     return tool
 
 
-def _plain(value: object, place: str, depth: int, budget: list[int]) -> object:
+class _Fault(Exception):
+    """What is wrong with a value; each level it passes through adds a step to its place."""
+
+    def __init__(self, reason: str, kind: type[ValueError] = UnreadableCall) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.kind = kind
+        self.steps: list[str] = []
+
+    def error(self) -> ValueError:
+        """Return the error for the caller, with the place from the outermost value inwards."""
+        return self.kind(f"arguments{''.join(reversed(self.steps))}: {self.reason}")
+
+
+def _plain(value: object, depth: int, budget: list[int]) -> object:
     budget[0] -= 1
     if budget[0] < 0:
-        raise ValueError(f"{place}: more than {MOST_VALUES} values; shorten the arguments")
+        raise _Fault(f"more than {MOST_VALUES} values; shorten the arguments")
     # By exact type: a subclass may print as anything, and True is an int to isinstance.
     kind = type(value)
     if kind in _AS_IS:
         return value
     if kind in _NUMBERS:
-        return _number(value, place)  # type: ignore[arg-type]  # its type was just looked up
+        return _number(value)  # type: ignore[arg-type]  # its type was just looked up
     if depth == 0:
-        raise ValueError(f"{place}: nested deeper than {MOST_DEPTH}; flatten the arguments")
+        raise _Fault(f"nested deeper than {MOST_DEPTH}; flatten the arguments")
     if isinstance(value, Mapping):
-        return {
-            _key(key, place): _plain(each, f"{place}.{key}", depth - 1, budget)
-            for key, each in value.items()
-        }
+        return _object(value, depth - 1, budget)
     if isinstance(value, list | tuple):
-        return [_plain(each, f"{place}[{at}]", depth - 1, budget) for at, each in enumerate(value)]
-    raise ValueError(
-        f"{place}: {kind.__name__} is not a JSON value; pass text, a number, true, false, null, "
-        "a list or an object"
+        return _array(value, depth - 1, budget)
+    raise _Fault(
+        f"{kind.__name__} is not a JSON value; pass text, a number, true, false, null, "
+        "a list or an object",
+        ValueError,
     )
 
 
-def _number(value: float, place: str) -> int | float:
+def _object(value: Mapping[object, object], depth: int, budget: list[int]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    key: object = None
+    try:
+        for key, each in value.items():
+            if type(key) is not str:
+                raise _Fault("the key is no text; an object's keys are texts", ValueError)
+            found[key] = _plain(each, depth, budget)
+    except _Fault as fault:
+        # A model may write anything into a key: only a name is repeated.
+        is_name = isinstance(key, str) and is_identifier(key)
+        fault.steps.append(f".{key}" if is_name else f"[key {len(found) + 1}]")
+        raise
+    return found
+
+
+def _array(value: Sequence[object], depth: int, budget: list[int]) -> list[object]:
+    found: list[object] = []
+    try:
+        for each in value:
+            found.append(_plain(each, depth, budget))  # noqa: PERF401  # its length is the place
+    except _Fault as fault:
+        fault.steps.append(f"[{len(found)}]")
+        raise
+    return found
+
+
+def _number(value: float) -> int | float:
     if isinstance(value, int):
         if value.bit_length() > MOST_BITS:
-            raise ValueError(f"{place}: an integer of more than {MOST_BITS} bits; shorten it")
+            raise _Fault(f"an integer of more than {MOST_BITS} bits; shorten it")
         return value
     if not math.isfinite(value):
-        raise ValueError(f"{place}: {value} is no JSON number; pass a finite one")
+        raise _Fault("not a finite number; pass a finite one")
     return int(value) if value.is_integer() else value
-
-
-def _key(key: object, place: str) -> str:
-    if type(key) is not str:
-        raise ValueError(f"{place}: the key {key!r} is no text; an object's keys are texts")
-    return key

@@ -11,6 +11,7 @@ from reducer.guards.canonical import (
     MOST_BITS,
     MOST_DEPTH,
     MOST_VALUES,
+    UnreadableCall,
     canonical_text,
     fingerprint,
 )
@@ -85,13 +86,14 @@ def test_the_canonical_text_is_this(text, written):
 @pytest.mark.parametrize(
     ("value", "place"),
     [
-        pytest.param({"a": float("nan")}, "arguments.a: nan", id="not a number"),
-        pytest.param({"a": [0, float("inf")]}, r"arguments.a\[1\]: inf", id="infinity"),
+        pytest.param({"a": float("nan")}, "arguments.a: not a finite number", id="not a number"),
+        pytest.param({"a": [0, float("inf")]}, r"arguments.a\[1\]: not a finite", id="infinity"),
         pytest.param({"a": b"x"}, "arguments.a: bytes", id="bytes"),
         pytest.param({"a": date(2026, 1, 1)}, "arguments.a: date", id="a date"),
         pytest.param({"a": Decimal(1)}, "arguments.a: Decimal", id="a decimal"),
         pytest.param({"a": {1, 2}}, "arguments.a: set", id="a set"),
-        pytest.param({1: "a"}, "arguments: the key 1 is no text", id="a number as key"),
+        pytest.param({1: "a"}, r"arguments\[key 1\]: the key is no text", id="a number as key"),
+        pytest.param({"a": {"b.c-d_1": {1}}}, "arguments.a.b.c-d_1: set", id="names all the way"),
         pytest.param({"a": 1 << MOST_BITS}, "arguments.a: an integer of more", id="a long integer"),
     ],
 )
@@ -111,6 +113,65 @@ def test_what_is_no_json_value_is_told_in_full():
         "arguments.a: bytes is not a JSON value; pass text, a number, true, false, null, "
         "a list or an object"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        pytest.param("a" * 64, ".<key>", id="an identifier of 64 characters"),
+        pytest.param("a" * 65, "[key 3]", id="one of 65"),
+        pytest.param("", "[key 3]", id="an empty one"),
+        pytest.param("12 Main Street", "[key 3]", id="a text with spaces"),
+        pytest.param("Jörg", "[key 3]", id="a name of a person"),
+        pytest.param("/home/alice", "[key 3]", id="a path"),
+        pytest.param("a\n", "[key 3]", id="a line break at the end"),
+        pytest.param(7, "[key 3]", id="a number"),
+        pytest.param(b"secret", "[key 3]", id="bytes"),
+    ],
+)
+def test_a_key_is_told_by_its_position_unless_it_is_a_name(key, place):
+    with pytest.raises(ValueError, match="arguments") as refused:
+        canonical_text({"x": 1, "y": 2, key: float("nan")})
+    place = place.replace("<key>", str(key))
+    assert str(refused.value).startswith(f"arguments{place}: ")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(json.loads('{"x": NaN}'), id="not a number"),
+        pytest.param(json.loads('{"x": 1e999}'), id="a number beyond a float"),
+        pytest.param(json.loads("[" * 70 + "]" * 70), id="a depth bomb"),
+        pytest.param({"x": 1 << MOST_BITS}, id="a huge integer"),
+        pytest.param([0] * MOST_VALUES, id="too many values"),
+    ],
+)
+def test_a_call_that_no_digest_stands_for_equals_no_other(value):
+    with pytest.raises(UnreadableCall):
+        fingerprint("tool", value)
+    assert ToolCall.of("c1", "tool", value) == ToolCall("c1", "tool", None)
+
+
+@pytest.mark.parametrize("tool", ["", " ", "\n"])
+def test_a_call_without_a_tools_name_equals_no_other(tool):
+    assert ToolCall.of("c1", tool, {}) == ToolCall("c1", tool, None)
+
+
+@pytest.mark.parametrize("value", [b"secret", date(2026, 1, 1), {1: "secret"}])
+def test_what_only_a_hosts_code_can_pass_is_its_mistake(value):
+    with pytest.raises(ValueError, match="arguments") as refused:
+        ToolCall.of("c1", "tool", {"a": value})
+    assert not isinstance(refused.value, UnreadableCall)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_refusal_shows_no_value_in_any_traceback():
+    with pytest.raises(UnreadableCall) as refused:
+        canonical_text({"card": {"4111 1111": [float("inf")]}})
+    assert str(refused.value) == (
+        "arguments.card[key 1][0]: not a finite number; pass a finite one"
+    )
+    assert refused.value.__suppress_context__
 
 
 def in_lists(value: object) -> object:
