@@ -17,6 +17,14 @@ def test_in_thread_scope_a_nudge_counts_in_the_next_request():
     assert host.run("c3", thread="t", request="r2").verdict is Verdict.BLOCK
 
 
+def test_in_thread_scope_a_nudge_counts_after_its_request_ended():
+    host = Host(action=REFLECT, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    host.run("c2", thread="t")
+    host.tell(RequestEnded("r1"))
+    assert host.run("c3", thread="t", request="r2").verdict is Verdict.BLOCK
+
+
 @pytest.mark.parametrize("thread", [None, "", "  "], ids=["none", "empty", "blank"])
 def test_thread_scope_without_a_thread_is_request_scope_and_says_so(thread):
     host = Host(action=BLOCK, scope=Scope.THREAD)
