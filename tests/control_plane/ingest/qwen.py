@@ -159,8 +159,8 @@ class Receiver:
         pseudonym = pseudonym_in(self.context, owner)
         return issued(self.context, Assignment(guard, pseudonym, 1, Cohort.EVERYONE, mode, 1))
 
-    def send(self, body: Body, *, ids: Sequence[str] | None = None) -> Any:
-        """Send a body as its process would, with assignment ids on its Resource."""
+    def resourced(self, body: Body, *, ids: Sequence[str] | None = None) -> Body:
+        """Return a body as its process would send it, with assignment ids on its Resource."""
         told = copy.deepcopy(body.told)
         joined = "~".join(self.ids if ids is None else ids)
         for entry in told[ITEMS[body.signal][0]]:
@@ -170,8 +170,12 @@ class Receiver:
                 _attribute("deployment.environment", ENVIRONMENT),
                 *([_attribute("agent.guard.assignment.id", joined)] if joined else []),
             ]
+        return Body(body.signal, told)
+
+    def send(self, body: Body, *, ids: Sequence[str] | None = None) -> Any:
+        """Send a body as its process would."""
         return self.host.post(
-            orjson.dumps(told),
+            orjson.dumps(self.resourced(body, ids=ids).told),
             signal=body.signal,
             content_type=Encoding.JSON.value,
             is_chunked=True,

@@ -1,18 +1,31 @@
 """qwen-code's bodies in any order, doubled, cut and merged: each thing told counts once."""
 
 import random
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort
-from tests.control_plane.hosts import issued, partial_of, pseudonym_in
+from tests.control_plane.hosts import gzipped, issued, partial_of, pseudonym_in
 from tests.control_plane.ingest.qwen import ITEMS, Body, Receiver, cases
 
 NAMES = sorted(cases())
+REQUESTS: Mapping[str, Any] = {
+    "logs": ExportLogsServiceRequest,
+    "metrics": ExportMetricsServiceRequest,
+    "traces": ExportTraceServiceRequest,
+}
 CUT = ["identity", "shadow-user_cancel", "warn-unsupported_host"]
 
 
@@ -66,6 +79,44 @@ def test_bodies_of_a_process_that_came_in_one_request_give_the_same_evidence(sto
         ]
         receiver.send_all([Body(signal, {resources: entries})])
     assert ownerless(receiver.evidence()) == ownerless(expected)
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_bodies_that_a_collector_made_protobuf_give_the_same_evidence(store, name):
+    expected = whole(store, name)
+    store.flushall()
+    receiver = Receiver(store, cases()[name])
+    for body in cases()[name].bodies:
+        resourced = receiver.resourced(body)
+        answer = receiver.host.post(
+            gzipped(as_protobuf(resourced)), signal=body.signal, content_encoding="gzip"
+        )
+        assert (answer.status, answer.body) == (200, b"")
+    assert ownerless(receiver.evidence()) == ownerless(expected)
+    receiver.send_all(cases()[name].bodies)
+    assert ownerless(receiver.evidence()) == ownerless(expected)
+
+
+def as_protobuf(body: Body) -> bytes:
+    """Return a body as a collector would encode it again, whose ids are bytes."""
+
+    def with_bytes(value: Any) -> Any:
+        match value:
+            case dict():
+                return {key: _id(key, item) or with_bytes(item) for key, item in value.items()}
+            case list():
+                return [with_bytes(item) for item in value]
+            case _:
+                return value
+
+    request = REQUESTS[body.signal]()
+    return ParseDict(with_bytes(body.told), request, ignore_unknown_fields=True).SerializeToString()
+
+
+def _id(key: str, value: Any) -> str:
+    if key not in {"traceId", "spanId", "parentSpanId"}:
+        return ""
+    return b64encode(bytes.fromhex(value)).decode()
 
 
 def test_a_prompt_under_two_guards_counts_once_for_each(store):
