@@ -10,6 +10,7 @@ _.format  # as above, of log_message
 _.log_message  # as above
 _.violated  # agent hosts, of what they saw themselves
 _.ttl_s  # orjson, which writes an assignment as it is
+_.exported_at  # as above, the head of an archive
 _.model_config  # pydantic, how a model is read and written
 _.idempotency_key  # flask-openapi, which documents and checks the header
 # Clients, of the answers that pydantic writes as JSON:

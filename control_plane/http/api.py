@@ -7,6 +7,7 @@ from control_plane.http import (
     cohorts,
     document,
     environments,
+    evidence,
     gate_evaluations,
     owners,
     plans,
@@ -15,6 +16,7 @@ from control_plane.http import (
     rollbacks,
     rollouts,
     tokens,
+    volume,
     waves,
 )
 from control_plane.http.resources import PREFIX
@@ -25,6 +27,8 @@ RESOURCES = (
     rollouts,
     cohorts,
     waves,
+    evidence,
+    volume,
     gate_evaluations,
     promotions,
     plans,

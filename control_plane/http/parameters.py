@@ -8,11 +8,17 @@ from control_plane.http.fields import (
     LEFT_OUT,
     AuditPlace,
     Cursor,
+    Day,
     EnvironmentName,
     GuardName,
     Key,
     Number,
+    WaveNumber,
 )
+from control_plane.queries.volume import Dimension
+from reducer.vocabulary import Cohort
+
+_DIMENSIONS = f"^({'|'.join(Dimension)})(,({'|'.join(Dimension)}))*$"
 
 
 class Parameters(BaseModel):
@@ -93,6 +99,49 @@ class AuditQuery(Parameters):
         examples=["0"],
     )
     limit: int = Field(50, ge=1, le=200)
+
+
+class DaysQuery(Parameters):
+    """UTC days, both ends included."""
+
+    first: Annotated[Day | None, LEFT_OUT] = Field(
+        None, alias="from", description="The first UTC day.", examples=["2026-11-02"]
+    )
+    last: Annotated[Day | None, LEFT_OUT] = Field(
+        None, alias="to", description="The last UTC day.", examples=["2026-11-08"]
+    )
+
+
+class EvidenceQuery(DaysQuery):
+    """Which owner-days, all that are kept unless said; `cursor` comes from the header Link."""
+
+    wave: Annotated[WaveNumber | None, LEFT_OUT] = None
+    cohort: Annotated[Cohort | None, LEFT_OUT] = None
+    cursor: Annotated[Cursor | None, LEFT_OUT] = None
+    limit: int = Field(
+        10_000,
+        ge=1,
+        le=100_000,
+        description="A page ends with the bucket of owners, one of 256 a day, that reaches this.",
+    )
+
+
+class ExecutionsQuery(DaysQuery):
+    """Of which days, and which part of the collection."""
+
+    cursor: Annotated[Cursor | None, LEFT_OUT] = None
+    limit: int = Field(50, ge=1, le=200)
+
+
+class TransitionsQuery(ExecutionsQuery):
+    """What to tell transitions apart by, beside days and part."""
+
+    by: Annotated[str, Field(pattern=_DIMENSIONS)] = Field(
+        "day,decision,mode",
+        max_length=256,
+        description=f"One or several of {', '.join(Dimension)}, separated by commas.",
+        examples=["day,decision,mode,reset_reason"],
+    )
 
 
 class IfMatch(BaseModel):

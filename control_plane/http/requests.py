@@ -29,6 +29,10 @@ from reducer.vocabulary import Role
 MAX_BODY_BYTES = 1 << 20
 MAX_DEPTH = 16
 NO_ETAG = '""'
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+# What is streamed line by line.
+NDJSON_ENDPOINTS = frozenset({"api.evidence.read_evidence"})
 OPEN_ENDPOINTS = frozenset({"api.document.openapi"})
 # A rollback is refused for no formality: see `check_body`.
 ROLLBACK_ENDPOINT = "api.rollbacks.roll_back"
@@ -82,14 +86,15 @@ def check_caller() -> None:
 
 
 def check_accept() -> None:
-    """Refuse a client that takes no JSON.
+    """Refuse a client that does not take what is answered.
 
     Raises:
-        NotAcceptable: no media type in `Accept` matches application/json.
+        NotAcceptable: no media type in `Accept` matches that of the answer.
     """
     accepts = request.accept_mimetypes
-    if accepts and not accepts["application/json"] and request.endpoint != ROLLBACK_ENDPOINT:
-        raise NotAcceptable("answers are application/json; accept that, or */*")
+    made = NDJSON if request.endpoint in NDJSON_ENDPOINTS else JSON
+    if accepts and not accepts[made] and request.endpoint != ROLLBACK_ENDPOINT:
+        raise NotAcceptable(f"answers are {made}; accept that, or */*")
 
 
 def check_query() -> None:
@@ -145,9 +150,9 @@ def check_body() -> None:
 
 
 def _check_media_type() -> None:
-    if request.mimetype != "application/json":
+    if request.mimetype != JSON:
         given = request.mimetype[:64] or "no Content-Type"
-        raise UnsupportedMediaType(f"send Content-Type: application/json, not {given}")
+        raise UnsupportedMediaType(f"send Content-Type: {JSON}, not {given}")
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise UnsupportedMediaType(f"send the body as it is, not with encoding {encoding[:64]!r}")
