@@ -8,6 +8,7 @@ from reducer.conformance.fields import Fields, pointer
 from reducer.guards.calls import ToolCall
 from reducer.guards.side_effect import (
     UNDECLARED,
+    CallStatus,
     Decided,
     Idempotency,
     IdempotencyWindow,
@@ -21,7 +22,6 @@ from reducer.guards.side_effect import (
     Verdict,
     reduce,
 )
-from reducer.guards.side_effect.state import CallStatus
 from reducer.vocabulary import ExecutionStatus, Mode
 
 Word = TypeVar("Word", bound=StrEnum)

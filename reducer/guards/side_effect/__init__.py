@@ -49,6 +49,7 @@ from reducer.guards.side_effect.snapshot import (
 from reducer.guards.side_effect.state import (
     GUARD,
     SCHEMA,
+    CallStatus,
     SideEffectDuplicate,
 )
 from reducer.guards.side_effect.xid import (
@@ -65,6 +66,7 @@ __all__ = [
     "UNDECLARED",
     "Action",
     "ApprovalScope",
+    "CallStatus",
     "Candidate",
     "CandidateFinder",
     "Decided",

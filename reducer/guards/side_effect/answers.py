@@ -20,6 +20,7 @@ from reducer.guards.side_effect.state import (
     OpenQuestion,
     SideEffectDuplicate,
     Track,
+    in_request,
     place_key,
 )
 from reducer.guards.side_effect.work import Work
@@ -44,18 +45,19 @@ def settled(
     home = record.home
     if home is None:
         return SideEffectStep(work.before, record=CallStatus.SUCCEEDED)
-    track = work.track_of(home).without_running(work.request, call_id)
     use = FirstUse(call_id, work.request, now_ms, record.channel)
     transitions: tuple[Transition, ...] = ()
-    if track.first is None:
-        track = Track(use, track.running, track.is_nudged)
+    if work.track_of(home).first is None:
         before = work.mark_of(home)
         # A twin that was met while the first one ran has taken the phase further.
         tracking = before if before.repeats else Mark(before.ordinal, GuardPhase.TRACKING)
         work.mark(home, tracking)
         if work.before.mode is not Mode.OFF:
             transitions = (work.before.transition(before, tracking, Decision.TRACKED),)
-    work.follow(home, track)
+    for place in work.places_of(home):
+        track = work.track_of(place).without_running(work.request, call_id)
+        first = use if track.first is None else track.first
+        work.follow(place, Track(first, track.running, track.is_nudged))
     keep = None if record.xid is None else FirstUseToKeep(record.xid, use)
     return SideEffectStep(work.before, None, transitions, CallStatus.SUCCEEDED, first_use=keep)
 
@@ -63,8 +65,8 @@ def settled(
 def _failed(work: Work, call_id: str, record: CallRecord) -> SideEffectStep:
     work.record(call_id, CallRecord(CallStatus.FAILED, is_approved=record.is_approved))
     if record.home is not None:
-        track = work.track_of(record.home).without_running(work.request, call_id)
-        work.follow(record.home, track)
+        for place in work.places_of(record.home):
+            work.follow(place, work.track_of(place).without_running(work.request, call_id))
     return SideEffectStep(work.before, record=CallStatus.FAILED)
 
 
@@ -96,19 +98,19 @@ def _approved(work: Work, event: Decided, record: CallRecord, home: str) -> Side
     )
     work.record(event.call_id, running)
     use = FirstUse(event.call_id, event.request, event.now_ms, record.channel)
-    work.follow(home, work.track_of(home).with_running(use))
+    work.start(home, use)
     return SideEffectStep(work.done(), Verdict.EXECUTE, record=running.status)
 
 
 def _refused(work: Work, event: Decided, question: OpenQuestion) -> SideEffectStep:
     """Deny the call and every other open question about the same, and remember the refusal."""
-    identities = frozenset({question.home, question.about})
+    identities = _asked_about(question, event.request)
     twins = tuple(
         call_id
         for call_id, each in work.calls.items()
         if each.question is not None
         and call_id != event.call_id
-        and not identities.isdisjoint({each.question.home, each.question.about})
+        and not identities.isdisjoint(_asked_about(each.question, event.request))
     )
     work.refuse(identities, question.repeat.first)
     transitions: list[Transition] = []
@@ -129,6 +131,11 @@ def _refused(work: Work, event: Decided, question: OpenQuestion) -> SideEffectSt
         text=texts.SIDE_EFFECT_REFUSED,
         resolved=twins,
     )
+
+
+def _asked_about(question: OpenQuestion, request: str) -> frozenset[str]:
+    # A refusal is the request's, so the thread that a call was asked about in does not matter.
+    return frozenset(in_request(each, request) for each in (question.home, question.about))
 
 
 def ended(state: SideEffectDuplicate, event: RequestEnded | ThreadEnded) -> SideEffectDuplicate:

@@ -111,12 +111,12 @@ def _call_key(request: str, call_id: str) -> str:
 
 def _repeated(work: Work, case: Case, home: str) -> _Found | None:
     """Return what the call repeats, first what a person refused, then from proof to likeness."""
-    claimed = _claimed(case)
-    refused = work.refused
-    if home in refused:
-        return _Found(home, Layer.ARGUMENTS, refused[home], is_refused=True)
+    claimed = () if case.first_use is None and case.candidate is None else tuple(_claimed(case))
+    refused = work.refused_of(home)
+    if refused is not None:
+        return _Found(home, Layer.ARGUMENTS, refused, is_refused=True)
     for each in claimed:
-        if each.identity in refused:
+        if work.refused_of(each.identity) is not None:
             return each._replace(is_refused=True)
     track = work.track_of(home)
     if track.first is not None and not _is_expired(work, case, track.first):
@@ -165,7 +165,8 @@ def _met(work: Work, case: Case, home: str, found: _Found) -> SideEffectStep:
     transitions = reported(state, before, after, rung)
     work.mark(found.identity, after)
     if verdict is Verdict.REFLECT:
-        work.follow(found.identity, track._replace(is_nudged=True))
+        for place in work.places_of(found.identity):
+            work.follow(place, work.track_of(place)._replace(is_nudged=True))
     repeat = Repeat(case.call_id, case.tool, case.fingerprint, found.first, found.layer)
     if state.withholds and verdict is not Verdict.EXECUTE_WITH_INCIDENT:
         step = SideEffectStep(
@@ -220,12 +221,8 @@ def _withheld(work: Work, case: Case, step: SideEffectStep, asked: OpenQuestion)
 
 
 def _started(work: Work, case: Case, home: str, found: _Found | None) -> SideEffectStep:
-    """Record a call that runs; what it repeats stays the first, unless that has expired."""
+    """Record a call that runs; what it repeats stays the first."""
     occasion, call_id = case.occasion, case.call_id
-    track = work.track_of(home)
-    if track.first is not None and _is_expired(work, case, track.first):
-        track = track._replace(first=None)
-        work.unmark(home)
     use = FirstUse(call_id, work.request, occasion.now_ms, occasion.channel)
     known = work.calls.get(call_id)
     is_for_call = work.before.ladder.approvals is ApprovalScope.CALL
@@ -237,5 +234,5 @@ def _started(work: Work, case: Case, home: str, found: _Found | None) -> SideEff
         is_approved=(known is not None and known.is_approved) or (case.is_approved and is_for_call),
     )
     work.record(call_id, record)
-    work.follow(home, track.with_running(use))
+    work.start(home, use)
     return SideEffectStep(work.before, Verdict.EXECUTE, record=CallStatus.RUNNING)

@@ -14,6 +14,7 @@ from reducer.guards.side_effect.state import (
     RequestLog,
     SideEffectDuplicate,
     Track,
+    is_identity,
 )
 from reducer.guards.snapshot import Document, JsonValue, Snapshot, beginning, seal, unseal
 from reducer.vocabulary import GuardPhase, Mode, Route
@@ -153,7 +154,7 @@ def _read_record(found: Snapshot) -> CallRecord:
         raise found.damaged("question", "there for a suspended call, and for no other")
     return CallRecord(
         status=status,
-        home=found.optional_text("home"),
+        home=None if found.optional_text("home") is None else _identity(found, "home"),
         xid=found.optional_text("xid"),
         channel=found.optional_text("channel"),
         is_approved=found.flag("is_approved"),
@@ -169,7 +170,14 @@ def _read_question(found: Snapshot) -> OpenQuestion:
         _read_use(found, "first", _nullable(found, "first")),
         found.word("layer", Layer),
     )
-    return OpenQuestion(found.text("home"), found.text("about"), repeat)
+    return OpenQuestion(_identity(found, "home"), _identity(found, "about"), repeat)
+
+
+def _identity(found: Snapshot, name: str) -> str:
+    key = found.text(name)
+    if not is_identity(key):
+        raise found.damaged(name, "the key of an identity")
+    return key
 
 
 def _use(use: FirstUse) -> Document:

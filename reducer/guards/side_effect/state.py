@@ -1,5 +1,6 @@
 """What the side-effect guard remembers: first runs, calls, refusals; ids and digests alone."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from reducer.vocabulary import Decision, GuardPhase, Mode, Route
 
 GUARD = "side_effect_duplicate"
 SCHEMA = 1
+_OF_A_REQUEST = f"{Scope.REQUEST}/"
+_IDENTITY = re.compile(rf"(?:{Scope.REQUEST}|{Scope.THREAD})/([0-9]{{1,9}})/")
 
 
 class CallStatus(StrEnum):
@@ -182,6 +185,20 @@ def place_key(scope: Scope, name: str) -> str:
     The length keeps any two names apart, whatever characters they have.
     """
     return f"{scope}/{len(name)}/{name}/"
+
+
+def in_request(identity: str, request: str) -> str:
+    """Return the key under which a request knows an identity, also one of a thread's."""
+    if identity.startswith(_OF_A_REQUEST):
+        return identity
+    _, length, rest = identity.split("/", 2)
+    return place_key(Scope.REQUEST, request) + rest[int(length) + 1 :]
+
+
+def is_identity(text: str) -> bool:
+    """Whether a text has the form of an identity's key."""
+    found = _IDENTITY.match(text)
+    return found is not None and text[found.end() + int(found[1]) :].startswith("/")
 
 
 def identity_of(place: Place, layer: Layer, digest: str) -> str:

@@ -1,6 +1,6 @@
 """What one request knows while its calls are decided, one after the other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from reducer.guards.side_effect.repeat import FirstUse
 from reducer.guards.side_effect.state import (
@@ -10,6 +10,7 @@ from reducer.guards.side_effect.state import (
     RequestLog,
     SideEffectDuplicate,
     Track,
+    in_request,
 )
 
 
@@ -17,16 +18,18 @@ class Work:
     """A copy of the state that changes in place: a batch copies what is known once, not per call.
 
     `before` is the state it was made from and stays as it is, `request` the one whose calls are
-    decided; `done` gives the state after all of them.
+    decided; `done` gives the state after all of them. Marks and refusals are the request's: they
+    hold for an identity whatever thread it was met in.
     """
 
     __slots__ = (
         "_is_changed",
+        "_log",
+        "_marks",
+        "_refused",
         "before",
         "calls",
-        "marks",
         "next_ordinal",
-        "refused",
         "request",
         "tracks",
     )
@@ -37,16 +40,19 @@ class Work:
         self.request = request
         self.tracks = dict(before.tracks)
         self.calls = dict(log.calls)
-        self.refused = dict(log.refused)
-        self.marks = dict(log.marks)
         self.next_ordinal = log.next_ordinal
+        self._log = log
+        # Most batches repeat nothing: these two are copied when they change.
+        self._refused: dict[str, FirstUse] | None = None
+        self._marks: dict[str, Mark] | None = None
         self._is_changed = False
 
     def done(self) -> SideEffectDuplicate:
         """Return the state after all that was decided; nothing may be decided here after it."""
         if not self._is_changed:
             return self.before
-        log = RequestLog(self.calls, self.refused, self.marks, self.next_ordinal)
+        marks = self._log.marks if self._marks is None else self._marks
+        log = RequestLog(self.calls, self.refused, marks, self.next_ordinal)
         requests = {**self.before.requests, self.request: log}
         return self.before.with_known(self.tracks, requests)
 
@@ -67,22 +73,58 @@ class Work:
         else:
             self.tracks[identity] = track
 
-    def mark_of(self, identity: str) -> Mark:
-        """Return where an identity stands, or the mark it starts with."""
-        return self.marks.get(identity) or Mark(self.next_ordinal)
-
-    def mark(self, identity: str, mark: Mark) -> None:
-        """Keep where an identity stands; its ordinal is spent."""
-        self._is_changed = True
-        self.marks[identity] = mark
-        self.next_ordinal = max(self.next_ordinal, mark.ordinal + 1)
-
-    def unmark(self, identity: str) -> None:
-        """Forget an identity that is new work again, and will be a new candidate."""
-        self._is_changed = True
-        self.marks.pop(identity, None)
+    @property
+    def refused(self) -> Mapping[str, FirstUse]:
+        """What a person refused in this request, by identity."""
+        return self._log.refused if self._refused is None else self._refused
 
     def refuse(self, identities: Iterable[str], first: FirstUse) -> None:
         """Remember for the request what a person refused."""
         self._is_changed = True
-        self.refused.update(dict.fromkeys(identities, first))
+        local = (in_request(each, self.request) for each in identities)
+        self._refused = {**self.refused, **dict.fromkeys(local, first)}
+
+    def refused_of(self, identity: str) -> FirstUse | None:
+        """Return the run that a person refused to repeat in this request, if one did."""
+        refused = self.refused
+        return refused.get(in_request(identity, self.request)) if refused else None
+
+    def places_of(self, identity: str) -> tuple[str, ...]:
+        """Return an identity and, for one of a thread's, what calls without a thread know it by."""
+        local = in_request(identity, self.request)
+        return (identity,) if local == identity else (identity, local)
+
+    def start(self, home: str, use: FirstUse) -> None:
+        """Follow a run that begins now; a first run that is too long ago gives way to it."""
+        is_new = self._is_over(self.track_of(home), use.at_ms)
+        for place in self.places_of(home):
+            track = self.track_of(place)
+            if self._is_over(track, use.at_ms):
+                track = track._replace(first=None)
+            self.follow(place, track.with_running(use))
+        if is_new:
+            self.unmark(home)
+
+    def _is_over(self, track: Track, now_ms: int) -> bool:
+        first = track.first
+        return first is not None and self.before.ladder.is_expired(first.at_ms, now_ms)
+
+    def mark_of(self, identity: str) -> Mark:
+        """Return where an identity stands, or the mark it starts with."""
+        marks = self._log.marks if self._marks is None else self._marks
+        return marks.get(in_request(identity, self.request)) or Mark(self.next_ordinal)
+
+    def mark(self, identity: str, mark: Mark) -> None:
+        """Keep where an identity stands; its ordinal is spent."""
+        self._own_marks()[in_request(identity, self.request)] = mark
+        self.next_ordinal = max(self.next_ordinal, mark.ordinal + 1)
+
+    def unmark(self, identity: str) -> None:
+        """Forget an identity that is new work again, and will be a new candidate."""
+        self._own_marks().pop(in_request(identity, self.request), None)
+
+    def _own_marks(self) -> dict[str, Mark]:
+        self._is_changed = True
+        if self._marks is None:
+            self._marks = dict(self._log.marks)
+        return self._marks

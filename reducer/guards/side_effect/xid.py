@@ -68,7 +68,11 @@ def xid_of(declaration: XidDeclaration, arguments: object, *, person: str | None
         if values is None:
             return None
         parts += [name, str(len(values)), *values]
-    return blake2b(length_prefixed(*parts), digest_size=DIGEST_BYTES).hexdigest()
+    try:
+        return blake2b(length_prefixed(*parts), digest_size=DIGEST_BYTES).hexdigest()
+    except UnicodeEncodeError:
+        # Half a surrogate pair: a model can write it, UTF-8 can't say it.
+        return None
 
 
 def first_use(store: FirstUseStore, xid: str | None) -> FirstUse | None:
