@@ -6,6 +6,7 @@ from urllib.parse import quote
 import redis
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
+from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
@@ -19,6 +20,22 @@ TIMEOUT_S = 2.0
 # A command may wait for a node, then for what another one says of the cluster, then once more.
 CLUSTER_TIMEOUT_S = 1.0
 HEALTH_CHECK_S = 15
+
+
+class Nodes(RedisCluster):
+    """A cluster's client that knows by itself where a function's keys are."""
+
+    def determine_slot(self, *args: Any) -> int | None:
+        """Return the slot of a command. The keys of a function are all in that of the first.
+
+        redis-py would ask its default node for the keys, before each call and without a retry: once
+        that node is lost, no function could be called any more.
+        """
+        if args[0] == "FCALL":
+            _, _, _, first, *_ = args
+            return int(self.keyslot(first))  # type: ignore[no-untyped-call]  # as redis-py has it
+        slot: int | None = super().determine_slot(*args)
+        return slot
 
 
 def connect(settings: Settings) -> redis.Redis:
@@ -68,7 +85,7 @@ def _standalone(url: StoreUrl) -> redis.Redis:
 
 
 def _master(url: StoreUrl) -> redis.Redis:
-    given = redis.Redis.from_url(url.text).connection_pool.connection_kwargs
+    given = parse_url(url.text)  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
     options = {name: given[name] for name in given if name not in _OF_THE_PLACE}
     timing = {**_options(TIMEOUT_S), "ssl": url.is_encrypted, "retry": _retry()}
     own = {name.removeprefix("sentinel_"): value for name, value in url.sentinel_options.items()}
@@ -87,7 +104,7 @@ def _cluster(url: StoreUrl) -> redis.Redis:
         for host, port in url.places
     ]
     try:
-        cluster = RedisCluster.from_url(
+        cluster = Nodes.from_url(
             url.text,
             startup_nodes=nodes,
             **_options(CLUSTER_TIMEOUT_S),
@@ -103,7 +120,7 @@ def _cluster(url: StoreUrl) -> redis.Redis:
 
 
 # What the URL says of a place; Sentinels tell where the master is instead.
-_OF_THE_PLACE = ("host", "port", "path", "db")
+_OF_THE_PLACE = ("host", "port", "connection_class")
 
 
 def _options(timeout_s: float) -> dict[str, Any]:

@@ -254,6 +254,11 @@ class _Fields:
     def outage(self) -> bytes:
         return self._held[0].get(b"outage", b"")
 
+    @property
+    def revision(self) -> int:
+        # Sealing makes the first one, in each shard.
+        return self.count("revision") - (len(self._held) - 1)
+
     def count(self, name: str) -> int:
         return sum(int(each.get(name.encode(), b"0")) for each in self._held)
 
@@ -278,7 +283,7 @@ def _sealed(day: date, fields: _Fields, before: _Fields, source: EvidenceSource)
     prefix, count, outage = "" if is_of_events else "c", fields.count, fields.outage
     return SealedDay(
         day=day,
-        revision=count("revision"),
+        revision=fields.revision,
         hourly_prompts=tuple(count(f"{prefix}h{hour}") for hour in range(HOURS)),
         longest_outage_seconds=float(outage) if outage else None,
         ended=count(f"{prefix}ended"),

@@ -96,7 +96,7 @@ def started(context) -> int:
 
 def trailing_of(error: grpc.RpcError) -> dict[str, str | bytes]:
     """Return the metadata that a refusal ends with."""
-    return {key: value for key, value in error.trailing_metadata() or ()}  # noqa: C416  # its items are no pairs to mypy
+    return {each.key: each.value for each in error.trailing_metadata() or ()}
 
 
 def status_in(error: grpc.RpcError) -> Status:

@@ -1,0 +1,236 @@
+"""A real cluster and a real set of Sentinels: server processes of the embedded program."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+
+from control_plane.settings import Settings
+from control_plane.store_url import StoreKind
+from control_plane.stores.program import find_program
+
+HERE = "127.0.0.1"
+SLOTS = 16384
+PATIENCE_S = 30.0
+NODE_TIMEOUT_MS = 1000
+HURRY = ("publish-period", "100", "ping-period", "100")
+_pause = threading.Event()
+
+
+def until(what: Callable[[], bool], *, why: str) -> None:
+    """Wait for a condition of processes that nobody can be told of otherwise."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(redis.RedisError, redis.exceptions.RedisClusterException):
+            if what():
+                return
+        _pause.wait(0.02)
+    raise AssertionError(f"not in {PATIENCE_S:.0f} s: {why}")
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HERE, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Node:
+    """One server process with a directory of its own."""
+
+    directory: Path
+    options: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, also again on what it has written, and wait until it has read that."""
+        self.directory.mkdir(exist_ok=True)
+        options = {"port": str(self.port), "bind": HERE, "dir": str(self.directory), **self.options}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(find_program()), *self.arguments, *words], stdout=log, stderr=log
+            )
+        until(self.answers, why=f"the server on port {self.port} answers")
+
+    def answers(self) -> bool:
+        with self.client() as client:
+            return bool(client.ping())
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(host=HERE, port=self.port, protocol=2, socket_timeout=2)
+
+    def kill(self) -> None:
+        """End it without a warning (SIGKILL), as a crash would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def pause(self) -> None:
+        """Let it neither run nor close its connections."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+
+
+def durable(directory: Path, **further: str) -> Node:
+    """Return a server that has handed to the kernel what it acknowledges: a crash loses nothing."""
+    options = {"appendonly": "yes", "appendfsync": "no", "save": ""}
+    return Node(directory, {**options, **further})
+
+
+@dataclass
+class Cluster:
+    """Three nodes that share the slots, and a replica of the first when one was asked for."""
+
+    nodes: list[Node]
+    replica: Node | None = None
+
+    @property
+    def all_nodes(self) -> list[Node]:
+        return self.nodes if self.replica is None else [*self.nodes, self.replica]
+
+    @property
+    def settings(self) -> Settings:
+        """Settings that name two of the nodes; the others are found."""
+        places = ",".join(f"{HERE}:{node.port}" for node in self.nodes[:2])
+        return Settings(redis_url=f"redis://{places}", store=StoreKind.CLUSTER)
+
+    def is_well(self) -> bool:
+        for node in self.all_nodes:
+            if node.process is None or node.process.poll() is not None:
+                continue
+            with node.client() as client:
+                told = client.execute_command("CLUSTER", "INFO")
+                known = client.execute_command("CLUSTER", "NODES")
+            if b"cluster_state:ok" not in told or known.count(b"\n") != len(self.all_nodes):
+                return False
+        return True
+
+
+@contextlib.contextmanager
+def cluster_in(directory: Path, *, with_replica: bool = False) -> Iterator[Cluster]:
+    """Run a cluster until the block ends."""
+    options = {
+        "cluster-enabled": "yes",
+        "cluster-node-timeout": str(NODE_TIMEOUT_MS),
+        "cluster-config-file": "nodes.conf",
+        "cluster-replica-validity-factor": "0",
+        "repl-diskless-sync-delay": "0",
+    }
+    nodes = [
+        durable(directory / f"node-{at}", **options, **{"cluster-port": str(free_port())})
+        for at in range(3 + with_replica)
+    ]
+    cluster = Cluster(nodes[:3], nodes[3] if with_replica else None)
+    try:
+        for node in nodes:
+            node.start()
+        _join(cluster)
+        yield cluster
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+def _join(cluster: Cluster) -> None:
+    first, *others = cluster.all_nodes
+    width = SLOTS // len(cluster.nodes) + 1
+    for at, node in enumerate(cluster.nodes):
+        low, high = at * width, min((at + 1) * width, SLOTS) - 1
+        with node.client() as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high)
+            client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", at + 1)
+    for node in others:
+        with first.client() as client:
+            port = node.options["cluster-port"]
+            client.execute_command("CLUSTER", "MEET", HERE, node.port, port)
+    until(cluster.is_well, why="the cluster is joined")
+    if cluster.replica is not None:
+        with first.client() as client, cluster.replica.client() as replica:
+            name = client.execute_command("CLUSTER", "MYID")
+            replica.execute_command("CLUSTER", "REPLICATE", name)
+            until(lambda: _follows(replica), why="the replica follows")
+
+
+@dataclass
+class Watched:
+    """A server with a replica, and three Sentinels that watch over them."""
+
+    master: Node
+    replica: Node
+    sentinels: list[Node]
+
+    @property
+    def settings(self) -> Settings:
+        places = ",".join(f"{HERE}:{node.port}" for node in self.sentinels)
+        return Settings(redis_url=f"redis://{places}/guardwave", store=StoreKind.SENTINEL)
+
+
+@contextlib.contextmanager
+def sentinels_in(directory: Path) -> Iterator[Watched]:
+    """Run a server, its replica and three Sentinels until the block ends."""
+    started: list[Node] = []
+
+    def run(node: Node) -> Node:
+        started.append(node)
+        node.start()
+        return node
+
+    try:
+        master = run(durable(directory / "master"))
+        replica = run(
+            durable(
+                directory / "replica",
+                replicaof=f"{HERE} {master.port}",
+                **{"repl-diskless-sync-delay": "0"},
+            )
+        )
+        with replica.client() as client:
+            until(lambda: _follows(client), why="the replica follows")
+        # Sentinels look every 10 s and speak every 2 s, unless they are told to hurry.
+        watchers = [run(_sentinel(directory / f"sentinel-{at}", master)) for at in range(3)]
+        for each in watchers:
+            with each.client() as client:
+                client.execute_command("SENTINEL", "DEBUG", "info-period", "100", *HURRY)
+        until(lambda: all(map(_knows_all, watchers)), why="the Sentinels know each other")
+        yield Watched(master, replica, watchers)
+    finally:
+        for node in started:
+            node.kill()
+
+
+def _follows(replica: redis.Redis) -> bool:
+    return replica.info("replication").get("master_link_status") == "up"
+
+
+def _sentinel(directory: Path, master: Node) -> Node:
+    directory.mkdir()
+    configuration = directory / "sentinel.conf"
+    configuration.write_text(
+        f"sentinel monitor guardwave {HERE} {master.port} 2\n"
+        "sentinel down-after-milliseconds guardwave 500\n"
+        "sentinel failover-timeout guardwave 3000\n"
+    )
+    return Node(directory, arguments=(str(configuration), "--sentinel"))
+
+
+def _knows_all(sentinel: Node) -> bool:
+    with sentinel.client() as client:
+        facts = client.sentinel_master("guardwave")
+    return (facts["num-slaves"], facts["num-other-sentinels"]) == (1, 2)
