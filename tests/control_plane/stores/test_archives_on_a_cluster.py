@@ -1,0 +1,61 @@
+"""Archives between one server and a cluster, where an environment's evidence lies in 16 shards."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+
+from control_plane.commands.archives import import_archive
+from control_plane.context import Context
+from control_plane.queries.archive_lines import Head, Line
+from control_plane.queries.archives import archive_of
+from control_plane.startup import open_store
+from reducer.vocabulary import Mode
+from tests.control_plane.lives import Life
+from tests.control_plane.stores.clusters import Cluster, cluster_in, until
+from tests.control_plane.worlds import ENVIRONMENT, OPERATOR, WHY, context_over
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        cluster_in(Path(directory)) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def clustered(cluster: Cluster) -> Iterator[redis.Redis]:
+    until(cluster.is_well, why="the cluster is well")
+    with open_store(cluster.settings) as client:
+        client.flushall()
+        yield client
+
+
+def lines_of(context: Context) -> list[Line]:
+    """Return the archive, but for the moment of its making."""
+    head, *rest = archive_of(context, ENVIRONMENT)
+    assert isinstance(head, Head)
+    return [replace(head, exported_at=context.clock.now()), *rest]
+
+
+def test_an_archive_goes_into_a_cluster_and_is_the_same_and_judged_the_same(store, clustered):
+    life = Life.begin(store)
+    life.live(7)
+    assert life.promote(Mode.WARN).refusal is None
+    life.live(8)
+    here = life.evaluate()
+    lines = lines_of(life.context)
+    there = context_over(clustered, clock=life.calendar.clock)
+    done = import_archive(there, iter(lines), actor=OPERATOR, reason=WHY)
+    assert done.owner_days == 15 * len(life.owners)
+    assert len({each.shard for each in there.pages.cells(ENVIRONMENT)}) > 4
+    assert lines_of(there) == lines
+    elsewhere = replace(life, context=there, store=clustered)
+    assert elsewhere.evaluate().digest == here.digest
