@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -272,12 +273,12 @@ def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> Owne
     assert where.cohort is not None
     others = ("started", "disrupted", "tokens", "turns", "would_stopped", "stopped")
     more = ("calls_after_would_stop", "unreliable", "covered", "ended", "switched")
+    counted: dict[str, Any] = {**outcomes, **{name: counts[name] for name in (*others, *more)}}
     return OwnerDay(
         owner=owner,
         day=day,
         cohort=where.cohort,
         version=where.version,
         durations=tuple(durations),
-        **outcomes,
-        **{name: counts[name] for name in (*others, *more)},
+        **counted,
     )
