@@ -1,5 +1,6 @@
 """A proposed batch on its way through the guards: each call's fate, or the first stop."""
 
+from itertools import chain
 from typing import NamedTuple
 
 from reducer.guards import duplicate_call_id, identical_call, texts, total_calls
@@ -60,14 +61,14 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
     A guard that drops it speaks for itself alone: for those before it the batch never was, or a
     call that did not run would be taken for one that did.
     """
-    proposals = [each for response in event.responses for each in response]
+    proposals = list(chain.from_iterable(event.responses))
     if state.stopped_by is not None:
         return _dropped(state, proposals, state.stopped_by)
     if not proposals:
         done = identical_call.reduce(state.identical, CallsProposed())
         after = state._replace(identical=done.state, running=(), is_blocked=False)
         return PipelineStep(after, done.transitions)
-    batch = tuple(tuple(each.call for each in response) for response in event.responses)
+    batch = tuple([tuple([each.call for each in response]) for response in event.responses])
     named = duplicate_call_id.reduce(state.duplicate, duplicate_call_id.BatchProposed(batch))
     if named.is_breaker_open:
         after = state._replace(duplicate=named.state)
@@ -80,9 +81,11 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
         return _dropped(after, proposals, counted.loop_type, counted.transitions)
     judged = _judged(state.side_effect, event, proposals, fates)
     running = tuple(
-        RunningCall(each.key, each.call_id, each.tool)
-        for each in fates
-        if each.fate is Fate.RUN or each.fate is Fate.ASK
+        [
+            RunningCall(each.key, each.call_id, each.tool)
+            for each in fates
+            if each.fate is Fate.RUN or each.fate is Fate.ASK
+        ]
     )
     total = total_calls.reduce(state.total, len(running))
     if total.loop_type is not None:
@@ -139,10 +142,16 @@ def _named(
 def _asked(fates: list[CallFate], proposals: list[Proposal]) -> tuple[ToolCall, ...]:
     """Return the calls that count as asked for: all but those that get no answer at all."""
     return tuple(
-        ToolCall(fate.key, fate.tool, proposal.call.fingerprint)
-        for fate, proposal in zip(fates, proposals, strict=True)
-        if fate.fate is not Fate.DROP
+        [
+            _under(fate.key, proposal.call)
+            for fate, proposal in zip(fates, proposals, strict=True)
+            if fate.fate is not Fate.DROP
+        ]
     )
+
+
+def _under(key: str, call: ToolCall) -> ToolCall:
+    return call if key == call.call_id else ToolCall(key, call.tool, call.fingerprint)
 
 
 def _judged(
@@ -188,17 +197,8 @@ def _case(occasion: Occasion, proposal: Proposal, fate: CallFate) -> Case:
     check_text("xid", xid)
     check_first_use(first_use, xid)
     call = proposal.call
-    return Case(
-        occasion,
-        fate.key,
-        fate.tool,
-        call.fingerprint,
-        proposal.declaration,
-        is_approved=False,
-        xid=xid,
-        first_use=first_use,
-        candidate=proposal.candidate,
-    )
+    asked = (proposal.declaration, False, xid, first_use, proposal.candidate)
+    return Case(occasion, fate.key, fate.tool, call.fingerprint, *asked)
 
 
 def _fate(fate: CallFate, step: SideEffectStep) -> CallFate:
