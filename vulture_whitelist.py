@@ -12,6 +12,8 @@ _.violated  # agent hosts, of what they saw themselves
 _.ttl_s  # orjson, which writes an assignment as it is
 _.exported_at  # as above, the head of an archive
 _.model_config  # pydantic, how a model is read and written
+_.schema_  # pydantic, a member of an evidence bundle
+_.service  # grpc, which asks a handler for the method it was called by
 _.idempotency_key  # flask-openapi, which documents and checks the header
 # Clients, of the answers that pydantic writes as JSON:
 _.actor_kind
