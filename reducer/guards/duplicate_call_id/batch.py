@@ -37,14 +37,20 @@ def received(event: BatchProposed) -> list[ReceivedCall]:
 
 
 def firsts_of(
-    calls: list[ReceivedCall], known: Mapping[str, bytes | None]
+    event: BatchProposed, known: Mapping[str, bytes | None]
 ) -> dict[str, bytes | None] | None:
-    """Return ids and digests when each call is the first one ever under an id of its own."""
+    """Return ids and digests when each call is the first one ever under an id of its own.
+
+    Raises:
+        ValueError: as `received`.
+    """
     found: dict[str, bytes | None] = {}
-    for raw_id, digest, _ in calls:
-        if raw_id is None or raw_id in found or raw_id in known:
-            return None
-        found[raw_id] = digest
+    for response in event.responses:
+        for call in response:
+            raw_id = id_of(call)
+            if raw_id is None or raw_id in found or raw_id in known:
+                return None
+            found[raw_id] = digest_of(call.fingerprint)
     return found or None
 
 

@@ -98,10 +98,10 @@ def _seeded(state: DuplicateCallId, event: HistorySeeded) -> DuplicateCallId:
 
 
 def _decided(state: DuplicateCallId, event: BatchProposed) -> DuplicateCallIdStep:
-    calls = received(event)
-    firsts = firsts_of(calls, state.names.ids)
+    firsts = firsts_of(event, state.names.ids)
     if firsts is not None:
         return _began(state, firsts)
+    calls = received(event)
     trigger = trigger_of(calls, handled=state.names.ids, answered=state.answered)
     if trigger is not None and state.acts_as is Mode.ENFORCE:
         return _dropped(state, calls, trigger)

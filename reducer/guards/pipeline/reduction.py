@@ -11,6 +11,7 @@ from reducer.guards import (
 )
 from reducer.guards.duplicate_call_id import HistorySeeded
 from reducer.guards.identical_call import RunAction, RunStarted, TurnStarted
+from reducer.guards.invalid_params import InvalidParams
 from reducer.guards.pipeline.events import (
     Answered,
     BatchProposed,
@@ -28,7 +29,7 @@ from reducer.guards.pipeline.state import (
     RunningCall,
     effective,
 )
-from reducer.guards.repeated_failure import FailureAction, RepeatedFailure
+from reducer.guards.repeated_failure import FailureAction, RepeatedFailure, SettledBatch
 from reducer.guards.side_effect import SideEffectDuplicate
 from reducer.guards.side_effect.answers import settled
 from reducer.guards.side_effect.events import (
@@ -82,7 +83,8 @@ def _prompt(state: Pipeline, event: PromptStarted) -> Pipeline:
         identical_call.reduce(state.identical, run_start).state,
         side_effect.reduce(ladder, ladder_start).state,
         RepeatedFailure.start(mode_of[repeated_failure.GUARD], route=event.route),
-        total=TotalCalls(state.total.limit),
+        InvalidParams(state.invalid.limit),
+        TotalCalls(state.total.limit),
         last_key=state.last_key,
     )
 
@@ -124,13 +126,16 @@ def _fate(call: RunningCall, fate: Fate, text: str | None) -> CallFate:
 
 
 def _settled(state: Pipeline, event: BatchSettled) -> PipelineStep:
-    observations = event.batch.observations
-    invalid = invalid_params.reduce(state.invalid, observations)
     counted = identical_call.reduce(state.identical, identical_call.BatchSettled(event.evidence))
     ladder, transitions, first_uses = _work_done(state, event)
-    loop = invalid.loop_type
-    if loop is None and state.is_blocked:
-        loop = LoopType.SIDE_EFFECT_DUPLICATE
+    invalid, loop = state.invalid, None
+    if _has_news(event.batch):
+        # What a person said meanwhile outranks a stop: the model is to see it first.
+        invalid = invalid_params.interrupted(invalid)
+    else:
+        invalid, loop = invalid_params.reduce(invalid, event.batch.observations)
+        if loop is None and state.is_blocked:
+            loop = LoopType.SIDE_EFFECT_DUPLICATE
     repeated, reminder = state.repeated, None
     if loop is None:
         step = repeated_failure.reduce(repeated, event.batch)
@@ -143,7 +148,7 @@ def _settled(state: Pipeline, event: BatchSettled) -> PipelineStep:
         counted.state,
         ladder,
         repeated,
-        invalid.state,
+        invalid,
         state.total,
         state.request,
         stopped_by=state.stopped_by if loop is None else loop,
@@ -158,6 +163,11 @@ def _settled(state: Pipeline, event: BatchSettled) -> PipelineStep:
     )
 
 
+def _has_news(batch: SettledBatch) -> bool:
+    """Whether the person spoke while the batch ran, or nobody knows whether they did."""
+    return not batch.is_input_reliable or batch.has_external_input or batch.has_queued_prompt
+
+
 def _work_done(
     state: Pipeline, event: BatchSettled
 ) -> tuple[SideEffectDuplicate, tuple[Transition, ...], tuple[FirstUseToKeep, ...]]:
@@ -165,7 +175,9 @@ def _work_done(
     ladder, request = state.side_effect, state.request
     if ladder.mode is Mode.OFF or request is None:
         return ladder, (), ()
-    ran = {call.key for call in state.running}
+    # The guard knows nothing of a call that does no harm when it is repeated.
+    known = ladder.log_of(request).calls
+    ran = {call.key for call in state.running if call.key in known}
     seen = [each for each in event.batch.observations if each.call_id in ran]
     if not seen:
         return ladder, (), ()
