@@ -1,6 +1,6 @@
 """The state of the identical-call guard: one run, checkpointed at any step."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from reducer.guards.identical_call.events import Failure, SynthesisCause, Turn, TurnMode
@@ -154,8 +154,11 @@ def _check(name: str, number: object, *, least: int) -> None:
 def _tallies(snapshot: Snapshot) -> Tallies:
     by_call = {call: _tally(snapshot, found) for call, found in snapshot.mapping("tallies").items()}
     leader = snapshot.optional_text("leader")
-    most = max((tally.times for tally in by_call.values()), default=0)
-    if by_call.get(leader or "", Tally()).times != most or (leader is not None and not by_call):
+    leaders: Collection[str | None] = [None]
+    if by_call:
+        most = max(tally.times for tally in by_call.values())
+        leaders = [call for call, tally in by_call.items() if tally.times == most]
+    if leader not in leaders:
         raise snapshot.damaged("leader", "the call with the highest count")
     resets_used, last_ordinal = snapshot.whole("resets_used"), snapshot.whole("last_ordinal")
     return Tallies(by_call, leader, resets_used, last_ordinal)

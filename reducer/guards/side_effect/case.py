@@ -18,7 +18,6 @@ from reducer.guards.side_effect.state import Place, place_of
 class Occasion(NamedTuple):
     """What the calls of one batch share. `place` is where repeats of them are looked for."""
 
-    request: str
     now_ms: int
     thread: str | None
     channel: str | None
@@ -51,7 +50,7 @@ def occasion_of(
     check_time(now_ms)
     check_text("thread", thread)
     check_channel(channel)
-    return Occasion(request, now_ms, thread, channel, place_of(ladder, request, thread))
+    return Occasion(now_ms, thread, channel, place_of(ladder, request, thread))
 
 
 def case_of(event: Proposed, occasion: Occasion, call_id: str) -> Case:

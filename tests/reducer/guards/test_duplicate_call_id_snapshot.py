@@ -122,3 +122,12 @@ def test_each_verdict_of_a_dropped_batch_names_the_providers_id():
         (None, "batch_dropped", None),
         ("b", "batch_dropped", None),
     ]
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.SHADOW, Mode.WARN, Mode.ENFORCE])
+def test_a_verdict_names_the_providers_id_in_every_mode(mode):
+    start = DuplicateCallId.start(mode)
+    for batch in ([call("a"), call("b", "pwd")], [call("a"), call("a", "pwd"), call("c", "pwd")]):
+        step = reduce(start, BatchProposed(tuple((each,) for each in batch)))
+        assert [each.raw_id for each in step.verdicts] == [each.call_id for each in batch]
+        start = step.state

@@ -125,3 +125,35 @@ def test_a_damaged_snapshot_is_refused_in_these_words(changed, said):
     whole = f"the snapshot of identical_call is damaged: {said}; start the guard anew"
     with pytest.raises(ValueError, match=f"^{re.escape(whole)}$"):
         restore({**DOCUMENT, **changed})
+
+
+@pytest.mark.parametrize(
+    ("tallies", "leader"),
+    [
+        pytest.param({LS: [1, None, 0]}, None, id="counts without a leader"),
+        pytest.param({"": [1, None, 0]}, None, id="a count of a call without a fingerprint"),
+        pytest.param({LS: [1, None, 0], PWD: [2, None, 1]}, LS, id="another count is higher"),
+        pytest.param({}, LS, id="a leader without counts"),
+    ],
+)
+def test_a_leader_that_does_not_lead_is_refused(tallies, leader):
+    damaged = {**DOCUMENT, "pending": None, "tallies": tallies, "leader": leader}
+    with pytest.raises(ValueError, match="leader must be the call with the highest count"):
+        restore(damaged)
+
+
+@pytest.mark.parametrize("leader", [LS, PWD])
+def test_either_of_two_calls_with_one_count_may_lead(leader):
+    assert restore({**DOCUMENT, "leader": leader}).tallies.leader == leader
+
+
+def test_the_least_threshold_is_read_back():
+    state = IdenticalCall.start(Mode.ENFORCE, threshold=2, max_evidence_resets=0)
+    assert restore(dump(state)) == state
+
+
+@pytest.mark.parametrize("mode", TurnMode)
+def test_an_open_turn_is_dumped_with_its_mode_and_cause(mode):
+    found = dump(START._replace(turn=Turn(mode, SynthesisCause.BUDGET), is_finished=True))
+    assert (found["turn_mode"], found["turn_cause"]) == (mode.value, "budget")
+    assert (found["is_finished"], found["pending"], found["leader"]) == (True, None, None)

@@ -22,7 +22,7 @@ from reducer.guards.pipeline import (
 from reducer.guards.pipeline.events import Answered
 from reducer.guards.pipeline.state import RunningCall
 from reducer.guards.repeated_failure import Observation
-from reducer.guards.side_effect import Action, Ladder, ToolDeclaration
+from reducer.guards.side_effect import Action, FirstUse, Ladder, ToolDeclaration
 from reducer.vocabulary import Decision, LoopType, Mode, Route
 from tests.reducer.guards.pipelines import SENDS, Session, ask, every
 
@@ -227,3 +227,106 @@ def test_a_restored_session_answers_for_the_calls_that_wait():
     session.state = restore(json.loads(json.dumps(dump(session.state))))
     assert session.answer("s2", is_approved=False).fates[0].text == texts.SIDE_EFFECT_REFUSED
     assert session.state.side_effect.requests["r1"].calls["s2"].status == "denied"
+
+
+def test_a_final_answer_finishes_the_run_and_leaves_nothing_running_or_blocked():
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
+    session.round(ask("s1", "send", **TO_ANN))
+    session.propose(ask("s2", "send", **TO_ANN), ask("r", path="1"))
+    before = session.state
+    assert before.is_blocked is True
+    step = session.propose()
+    finished = before.identical._replace(turn=None, pending=None, is_finished=True)
+    assert step == PipelineStep(before._replace(identical=finished, running=(), is_blocked=False))
+    assert session.state.is_blocked is False
+
+
+def test_a_batch_that_runs_is_known_with_its_request_until_the_next_prompt():
+    session = Session()
+    step = session.propose(ask("s1", "send", **TO_ANN), ask("r", path="1"))
+    assert session.state.running == (RunningCall("s1", "s1", "send"), RunningCall("r", "r", "read"))
+    assert (session.state.request, session.state.last_key) == ("r1", 0)
+    assert session.state.is_blocked is False
+    session.settle(step.fates)
+    assert (session.state.request, session.state.running) == ("r1", ())
+    session.prompt()
+    assert (session.state.request, session.state.side_effect.requests) == (None, {})
+
+
+def test_a_batch_that_settles_after_a_stop_does_not_undo_it():
+    session = Session(limits=Limits(total_calls=2))
+    step = session.propose(ask("a", path="1"))
+    session.propose(ask("b", path="2"), ask("c", path="3"))
+    assert session.settle(step.fates).stop is None
+    assert session.state.stopped_by is LoopType.TOTAL_TOOL_CALLS
+
+
+def test_each_settled_call_and_each_repeat_of_a_batch_is_told():
+    session = Session()
+    first = session.propose(ask("s1", "send", **TO_ANN), ask("m", "mail", declaration=SENDS))
+    tracked = session.settle(first.fates).transitions
+    assert [(each.guard, each.decision) for each in tracked] == [
+        (SIDE_EFFECT, Decision.TRACKED)
+    ] * 2
+    again = session.propose(ask("s2", "send", **TO_ANN), ask("n", "mail", declaration=SENDS))
+    assert [each.decision for each in again.transitions if each.guard == SIDE_EFFECT] == [
+        Decision.SUSPENDED
+    ] * 2
+
+
+def test_evidence_that_restarts_a_count_is_told_before_what_the_batch_did():
+    session = Session()
+    for page in ("p", "q"):
+        send = ask(f"s{page}", "send", declaration=ToolDeclaration(side_effect=False), to="ann")
+        step = session.propose(send)
+        done = session.settle(step.fates, evidence={f"s{page}": page})
+    assert [(each.guard, each.decision) for each in done.transitions] == [
+        (IDENTICAL, Decision.RESET)
+    ]
+
+
+def test_a_call_that_is_answered_or_dropped_keeps_its_place_and_its_tool():
+    session = Session()
+    session.round(ask("a", path="1"))
+    step = session.propose(ask("a", path="1"), ask("b", "list", n=1), ask("b", "list", n=2))
+    answered, _, dropped = step.fates
+    assert (answered.fate, answered.key, answered.tool) == ("answer", "a__dup_2", "read")
+    assert dropped == CallFate(Fate.DROP, "call#3", None, "list")
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        pytest.param({"xid": 5}, "xid is a int; pass a text", id="an identity of no text"),
+        pytest.param(
+            {"first_use": FirstUse("c", "r", 1)},
+            "first_use is given without the xid",
+            id="a use without its identity",
+        ),
+    ],
+)
+def test_a_proposal_with_an_identity_that_cannot_be_is_refused(made, words):
+    with pytest.raises(ValueError, match=words):
+        Session().propose(Proposal(ToolCall.of("s1", "send", {}), SENDS, **made))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        pytest.param({"thread": 5}, "thread is a int; pass a text", id="a thread of no text"),
+        pytest.param({"channel": ""}, "channel is no text of 1 to 64", id="an empty channel"),
+        pytest.param({"request": " "}, "request is ' '; name the request", id="a blank request"),
+    ],
+)
+def test_a_batch_from_a_place_that_cannot_be_is_refused(how, words):
+    with pytest.raises(ValueError, match=words):
+        Session().propose(ask("s1", "send", **TO_ANN), **how)
+
+
+def test_a_batch_that_settles_where_no_request_is_known_tells_the_guard_nothing():
+    session = waiting()
+    fates = (CallFate(Fate.RUN, "r", "r", "read"),)
+    session.state = session.state._replace(request=None)
+    before = session.state.side_effect
+    session.settle(fates)
+    assert session.state.side_effect == before
