@@ -55,7 +55,7 @@ class EvidenceQuestion:
 
 
 class EvidencePage(NamedTuple):
-    """Lines of JSON, one for each owner-day, and the cursor of the next page if there is one."""
+    """Lines of JSON, some owner-days at a time, and the cursor of the next page if there is one."""
 
     lines: Iterator[bytes]
     following: str | None
@@ -111,5 +111,5 @@ def _lines(
     context: Context, environment: str, cells: Sequence[NumberedCell], places: Sequence[Place]
 ) -> Iterator[bytes]:
     for place in places:
-        for placed in context.pages.owner_days(environment, cells, place):
-            yield orjson.dumps(owner_day_members(placed), option=orjson.OPT_APPEND_NEWLINE)
+        found = context.pages.owner_days(environment, cells, place)
+        yield b"".join(orjson.dumps(owner_day_members(each)) + b"\n" for each in found)
