@@ -2,10 +2,11 @@
 -- such a prompt ended as is a function of the parts that are known of it.
 --
 -- The parts h of a prompt: m: the millisecond of its start, v when another start told of the same prompt; t: tokens
--- and n: turns that the model answered, k when it did not tell the tokens of an answer, r: requests that failed, l: what a protection ended it as (second,
--- outcome), f(inished: millisecond, second, day, hour, turns, session), i: the span of the whole (the same up
--- to the hour, outcome, bucket, session), c: the milliseconds of its tool calls, w: that of its first
--- decision that would have stopped it, o when its session was opened again soon after it ended.
+-- and n: turns that the model answered, k when it did not tell the tokens of an answer, r: requests that
+-- failed, l: what a protection ended it as (second, outcome), f(inished: millisecond, second, day, hour, turns),
+-- i: the span of the whole (the same up to the hour, outcome, bucket), z: the session that it was of, c: the
+-- milliseconds of its tool calls, w: that of its first decision that would have stopped it, o when its session
+-- was opened again soon after it ended.
 
 local COMPLETED, FAILED, CANCELLED = 3, 4, 2
 -- In place of the number of transitions in an end: this host numbers none.
@@ -37,17 +38,31 @@ local PARTS = {
   stopped = function(parts, event, outcome)
     parts.l = earliest(parts.l, { event[8], outcome })
   end,
-  finished = function(parts, event, ms, hour, turns, session)
-    parts.f = earliest(parts.f, { ms, event[8], event[7], hour, turns, session })
+  finished = function(parts, event, ms, hour, turns)
+    parts.f = earliest(parts.f, { ms, event[8], event[7], hour, turns })
   end,
-  closed = function(parts, event, ms, hour, outcome, bucket, session)
-    parts.i = earliest(parts.i, { ms, event[8], event[7], hour, outcome, bucket, session })
+  closed = function(parts, event, ms, hour, outcome, bucket)
+    parts.i = earliest(parts.i, { ms, event[8], event[7], hour, outcome, bucket })
   end,
 }
 
-local function learn_part(prompt, event)
-  local told = event[11]
-  PARTS[told[1]](inner(prompt, 'h'), event, unpack(told, 2))
+local function session_of(batch, suffix)
+  local found = batch.sessions[suffix]
+  if not found then
+    local held = redis.call('GET', 'se:' .. batch.slot .. ':' .. suffix)
+    found = held and cmsgpack.unpack(held) or { o = {}, e = {}, d = {} }
+    batch.sessions[suffix] = found
+  end
+  return found
+end
+
+local function learn_part(batch, prompt, event)
+  local told, parts = event[11], inner(prompt, 'h')
+  PARTS[told[1]](parts, event, unpack(told, 2))
+  local session = (told[1] == 'finished' or told[1] == 'closed') and told[#told] or ''
+  if session == '' or parts.z and parts.z <= session then return end
+  if parts.z then session_of(batch, parts.z).e[event[4]] = nil end
+  parts.z = session
 end
 
 -- The bucket at scale 7 of milliseconds, as durations told by a host come in.
@@ -104,7 +119,6 @@ end
 -- The session that a prompt ended in, and the millisecond of its end.
 local function ended_in(prompt)
   local parts = prompt.h
-  local bounds = parts and (parts.i or parts.f)
-  if not bounds or bounds[#bounds] == '' then return nil end
-  return bounds[#bounds], bounds[1]
+  if not parts or not parts.z then return nil end
+  return parts.z, (parts.i or parts.f)[1]
 end

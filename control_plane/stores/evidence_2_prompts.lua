@@ -115,7 +115,7 @@ local function learn(batch, prompt, event)
     prompt.x = prompt.x or {}
     prompt.x[numbers[1]] = earliest(prompt.x[numbers[1]], { second, day, event[10] })
   elseif kind == 'p' then
-    learn_part(prompt, event)
+    learn_part(batch, prompt, event)
   else
     local guard = prompt.g[event[9][1][1]]
     if numbers[1] >= 0 then

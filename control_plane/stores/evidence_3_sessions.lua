@@ -13,16 +13,6 @@ local function take_back(batch, prompt)
   count(batch, prompt, -1)
 end
 
-local function session_of(batch, suffix)
-  local found = batch.sessions[suffix]
-  if not found then
-    local held = redis.call('GET', 'se:' .. batch.slot .. ':' .. suffix)
-    found = held and cmsgpack.unpack(held) or { o = {}, e = {}, d = {} }
-    batch.sessions[suffix] = found
-  end
-  return found
-end
-
 local function open_session(batch, event)
   local opened, ms = session_of(batch, event[4]).o, event[11][1]
   for _, each in ipairs(opened) do
@@ -76,16 +66,19 @@ local function settle_sessions(batch)
     local session, ms = ended_in(prompt)
     if session then session_of(batch, session).e[suffix] = ms end
   end
+  -- A prompt may turn out to be of another session: it leaves one before it is marked by the other.
+  local marked = {}
   for _, session in pairs(batch.sessions) do
     local before, after = session.d, disrupted_in(session)
     for suffix in pairs(before) do
       if not after[suffix] then mark_disrupted(batch, suffix, nil) end
     end
     for suffix in pairs(after) do
-      if not before[suffix] then mark_disrupted(batch, suffix, 1) end
+      if not before[suffix] then marked[#marked + 1] = suffix end
     end
     session.d = after
   end
+  for _, suffix in ipairs(marked) do mark_disrupted(batch, suffix, 1) end
 end
 
 local function write_sessions(batch)

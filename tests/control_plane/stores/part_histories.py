@@ -124,7 +124,7 @@ def _of(events: Sequence[PromptEvent], kind: type[Part]) -> list[tuple[PromptEve
 
 def _finished(events: Sequence[PromptEvent]) -> Finished | None:
     found = [news for _, news in _of(events, Finished) if isinstance(news, Finished)]
-    return min(found, key=lambda each: (each.at_ms, each.turns, each.session), default=None)
+    return min(found, key=lambda each: (each.at_ms, each.turns), default=None)
 
 
 def _closed(events: Sequence[PromptEvent]) -> Closed | None:
@@ -132,10 +132,14 @@ def _closed(events: Sequence[PromptEvent]) -> Closed | None:
     return min(found, key=_closed_place, default=None)
 
 
+def _session(events: Sequence[PromptEvent]) -> str:
+    return min(each.news.session for each in events if isinstance(each.news, Finished | Closed))
+
+
 def _closed_place(each: Closed) -> tuple[object, ...]:
     bucket = each.duration_bucket
     place = (each.at_ms, OUTCOME_PLACES[each.outcome])
-    return (*place, bucket is not None, bucket or 0, each.session)
+    return (*place, bucket is not None, bucket or 0)
 
 
 def _disrupted(by_prompt: dict[str, list[PromptEvent]], opened: dict[str, list[int]]) -> set[str]:
@@ -144,7 +148,7 @@ def _disrupted(by_prompt: dict[str, list[PromptEvent]], opened: dict[str, list[i
         ends = []
         for prompt, events in by_prompt.items():
             bounds = _closed(events) or _finished(events)
-            if bounds is not None and bounds.session == session:
+            if bounds is not None and _session(events) == session:
                 ends.append((bounds.at_ms, prompt))
         for moment in moments_of:
             before = [end for end in ends if end[0] < moment]
