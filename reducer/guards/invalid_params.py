@@ -1,6 +1,7 @@
 """The limit of calls with invalid parameters: a tool asked for wrongly three times in a row.
 
-A protection without a rollout: it is on or it is not there, and reports nothing but its stop.
+A limit of the host's own, without a rollout: it is on or it is not there, and reports nothing but
+its stop.
 """
 
 from collections.abc import Iterable
@@ -13,22 +14,32 @@ from reducer.vocabulary import ExecutionStatus, LoopType, TerminalStatus
 
 PROTECTION = "invalid_tool_params"
 SCHEMA = 1
-LIMIT = 3
+DEFAULT_LIMIT = 3
+# Calls of one response were all made before the model saw an error of any of them.
+LEAST_BATCHES = 2
 # The error type by which a host says that a call never ran because of its parameters.
 ERROR_TYPE = "invalid_tool_params"
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidParams:
-    """How often in a row the newest tool was asked for wrongly, within one prompt."""
+    """How often in a row the newest tool was asked for wrongly, within one prompt.
 
+    `batches` are those the row was seen in. A `limit` of None switches the protection off. Once
+    the turn was stopped (`is_latched`) nothing more is counted.
+    """
+
+    limit: int | None = DEFAULT_LIMIT
     tool: str | None = None
     count: int = 0
+    batches: int = 0
+    is_latched: bool = False
 
-    @property
-    def is_latched(self) -> bool:
-        """Whether the turn was stopped: then nothing more is counted."""
-        return self.count >= LIMIT
+    def __post_init__(self) -> None:
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise ValueError(
+                f"limit is {self.limit!r}; give a whole number of calls from 1, or None for none"
+            )
 
 
 class InvalidParamsStep(NamedTuple):
@@ -43,41 +54,70 @@ def reduce(state: InvalidParams, observations: Iterable[Observation]) -> Invalid
 
     Counted are calls that ended in an error of type `invalid_tool_params` without having started.
     Every other call ends the row, and so does the same fault of another tool, which begins one of
-    its own. Calls that were answered without running say nothing.
+    its own. Calls that were answered without running say nothing. A row of the limit stops once
+    it spans two batches: before that the model has not seen what it does wrong.
     """
-    if state.is_latched:
+    if state.is_latched or state.limit is None:
         return InvalidParamsStep(state)
-    tool, count = state.tool, state.count
+    tool, count, batches = state.tool, state.count, state.batches
+    is_counted = False
     for seen in observations:
         if seen.is_provider_duplicate:
             continue
         if not _is_invalid(seen):
-            tool, count = None, 0
+            tool, count, batches, is_counted = None, 0, 0, False
             continue
-        count = count + 1 if seen.tool == tool else 1
-        tool = seen.tool
-        if count == LIMIT:
-            return InvalidParamsStep(InvalidParams(tool, count), LoopType.INVALID_TOOL_PARAMS)
-    return InvalidParamsStep(InvalidParams(tool, count))
+        if seen.tool != tool:
+            tool, count, batches, is_counted = seen.tool, 0, 0, False
+        count += 1
+        batches += 0 if is_counted else 1
+        is_counted = True
+        if count >= state.limit and batches >= LEAST_BATCHES:
+            stopped = InvalidParams(state.limit, tool, count, batches, is_latched=True)
+            return InvalidParamsStep(stopped, LoopType.INVALID_TOOL_PARAMS)
+    return InvalidParamsStep(InvalidParams(state.limit, tool, count, batches))
+
+
+def interrupted(state: InvalidParams) -> InvalidParams:
+    """Return the state after a batch in which the person spoke: the row ends, a stop stands."""
+    return state if state.is_latched else InvalidParams(state.limit)
 
 
 def dump(state: InvalidParams) -> Document:
     """Return the state as plain JSON values."""
-    return seal(PROTECTION, SCHEMA, {"tool": state.tool, "count": state.count})
+    fields: Document = {
+        "limit": state.limit,
+        "tool": state.tool,
+        "count": state.count,
+        "batches": state.batches,
+        "is_latched": state.is_latched,
+    }
+    return seal(PROTECTION, SCHEMA, fields)
 
 
-def restore(document: object) -> InvalidParams:
-    """Return the state that was dumped; a newer schema's begins anew.
+def restore(document: object, *, limit: int | None = DEFAULT_LIMIT) -> InvalidParams:
+    """Return the state that was dumped; a newer schema's begins anew with `limit`.
 
     Raises:
         ValueError: the document is damaged or another protection's; naming the field.
     """
     snapshot = unseal(document, guard=PROTECTION, schema=SCHEMA)
     if snapshot is None:
-        return InvalidParams()
-    state = InvalidParams(snapshot.optional_text("tool"), snapshot.whole("count"))
+        return InvalidParams(limit)
+    written = None if snapshot.is_null("limit") else snapshot.whole("limit")
+    if written == 0:
+        raise snapshot.damaged("limit", "a whole number from 1, or null")
+    state = InvalidParams(
+        written,
+        snapshot.optional_text("tool"),
+        snapshot.whole("count"),
+        snapshot.whole("batches"),
+        snapshot.flag("is_latched"),
+    )
     if (state.tool is None) != (state.count == 0):
         raise snapshot.damaged("tool", "null with a count of 0, and a text with any other")
+    if (state.batches == 0) != (state.count == 0) or state.batches > state.count:
+        raise snapshot.damaged("batches", "from 1 to count, and 0 with a count of 0")
     return state
 
 

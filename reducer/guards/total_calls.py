@@ -1,6 +1,7 @@
 """The broadest limit: so many tool calls in one prompt, whatever they are.
 
-A protection without a rollout: it is on or it is not there, and reports nothing but its stop.
+A limit of the host's own, without a rollout: it is on or it is not there, and reports nothing but
+its stop.
 """
 
 from dataclasses import dataclass
@@ -16,15 +17,17 @@ DEFAULT_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class TotalCalls:
-    """How many tool calls a prompt was let through, and how many it may have."""
+    """How many tool calls a prompt was let through, and how many it may have; None is no limit."""
 
-    limit: int = DEFAULT_LIMIT
+    limit: int | None = DEFAULT_LIMIT
     count: int = 0
     is_latched: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.limit) is not int or self.limit < 1:
-            raise ValueError(f"limit is {self.limit!r}; give a whole number of calls from 1")
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise ValueError(
+                f"limit is {self.limit!r}; give a whole number of calls from 1, or None for none"
+            )
 
 
 class TotalCallsStep(NamedTuple):
@@ -39,7 +42,7 @@ def reduce(state: TotalCalls, proposed: int) -> TotalCallsStep:
     if state.is_latched:
         return TotalCallsStep(state)
     count = state.count + proposed
-    if count > state.limit:
+    if state.limit is not None and count > state.limit:
         stopped = TotalCalls(state.limit, state.count, is_latched=True)
         return TotalCallsStep(stopped, LoopType.TOTAL_TOOL_CALLS)
     return TotalCallsStep(TotalCalls(state.limit, count))
@@ -54,19 +57,19 @@ def dump(state: TotalCalls) -> Document:
     )
 
 
-def restore(document: object) -> TotalCalls:
-    """Return the state that was dumped; a newer schema's begins anew with the default limit.
+def restore(document: object, *, limit: int | None = DEFAULT_LIMIT) -> TotalCalls:
+    """Return the state that was dumped; a newer schema's begins anew with `limit`.
 
     Raises:
         ValueError: the document is damaged or another protection's; naming the field.
     """
     snapshot = unseal(document, guard=PROTECTION, schema=SCHEMA)
     if snapshot is None:
-        return TotalCalls()
-    limit = snapshot.whole("limit")
-    if limit < 1:
-        raise snapshot.damaged("limit", "a whole number from 1")
+        return TotalCalls(limit)
+    written = None if snapshot.is_null("limit") else snapshot.whole("limit")
+    if written == 0:
+        raise snapshot.damaged("limit", "a whole number from 1, or null")
     count = snapshot.whole("count")
-    if count > limit:
+    if written is not None and count > written:
         raise snapshot.damaged("count", "no more than limit")
-    return TotalCalls(limit, count, snapshot.flag("is_latched"))
+    return TotalCalls(written, count, snapshot.flag("is_latched"))

@@ -21,14 +21,16 @@ from reducer.guards.pipeline.events import (
 from reducer.guards.pipeline.reduction import (
     reduce,
 )
+from reducer.guards.pipeline.snapshot import (
+    dump,
+    restore,
+)
 from reducer.guards.pipeline.state import (
     GUARDS,
     PIPELINE,
     SCHEMA,
     Limits,
     Pipeline,
-    dump,
-    restore,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The state of all guards of one session together, and its snapshot."""
+"""The state of all guards of one session together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from reducer.guards.modes import mode_on
 from reducer.guards.repeated_failure import RepeatedFailure
 from reducer.guards.side_effect import SideEffectDuplicate
 from reducer.guards.side_effect.ladder import Ladder
-from reducer.guards.snapshot import Document, Snapshot, seal, unseal
+from reducer.guards.snapshot import Beginning
 from reducer.guards.total_calls import TotalCalls
 from reducer.vocabulary import LoopType, Mode, Route
 
@@ -44,13 +44,19 @@ class RunningCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The settings that are no mode: what the host wants of each guard."""
+    """The settings that are no mode: what the host wants of each guard.
+
+    `invalid_parameters` and `total_calls` are limits of the host's own: no rollout is about them
+    and no mode governs them, so they hold when every guard is off. None switches one off.
+    """
 
     ladder: Ladder = field(default_factory=Ladder)
     suffix: str = duplicate_call_id.SUFFIX
     generated_prefix: str = duplicate_call_id.GENERATED_PREFIX
     identical_threshold: int = identical_call.THRESHOLD
-    total_calls: int = total_calls.DEFAULT_LIMIT
+    total_calls: int | None = total_calls.DEFAULT_LIMIT
+    invalid_parameters: int | None = invalid_params.DEFAULT_LIMIT
+    max_evidence_resets: int = identical_call.MAX_EVIDENCE_RESETS
 
 
 _NONE_INVALID = InvalidParams()
@@ -90,23 +96,34 @@ class Pipeline(NamedTuple):
         Raises:
             ValueError: `modes` names another guard, or a setting is out of its range.
         """
-        limits = Limits() if limits is None else limits
         mode_of = effective(modes, route)
+        starts = {guard: Beginning(mode, route) for guard, mode in mode_of.items()}
+        return cls.begun(starts, Limits() if limits is None else limits)
+
+    @classmethod
+    def begun(cls, starts: Mapping[str, Beginning], limits: Limits) -> "Pipeline":
+        """Return the pipeline of a new session, each guard in the mode and on the route given."""
+        duplicate = starts[duplicate_call_id.GUARD]
+        identical = starts[identical_call.GUARD]
+        effects = starts[side_effect.GUARD]
+        repeated = starts[repeated_failure.GUARD]
         return cls(
             DuplicateCallId.start(
-                mode_of[duplicate_call_id.GUARD],
-                route=route,
+                duplicate.mode,
+                route=duplicate.route,
                 suffix=limits.suffix,
                 generated_prefix=limits.generated_prefix,
             ),
             IdenticalCall.start(
-                mode_of[identical_call.GUARD], route=route, threshold=limits.identical_threshold
+                identical.mode,
+                route=identical.route,
+                threshold=limits.identical_threshold,
+                max_evidence_resets=limits.max_evidence_resets,
             ),
-            SideEffectDuplicate.start(
-                mode_of[side_effect.GUARD], route=route, ladder=limits.ladder
-            ),
-            RepeatedFailure.start(mode_of[repeated_failure.GUARD], route=route),
-            total=TotalCalls(limits.total_calls),
+            SideEffectDuplicate.start(effects.mode, route=effects.route, ladder=limits.ladder),
+            RepeatedFailure.start(repeated.mode, route=repeated.route),
+            InvalidParams(limits.invalid_parameters),
+            TotalCalls(limits.total_calls),
         )
 
     @property
@@ -125,60 +142,3 @@ def effective(modes: Mapping[str, Mode], route: Route) -> Mapping[str, Mode]:
     if unknown:
         raise ValueError(f"modes name {unknown[0]!r}, no guard of the pipeline; use {GUARDS}")
     return {guard: mode_on(route, modes.get(guard, Mode.OFF)) for guard in GUARDS}
-
-
-def dump(state: Pipeline) -> Document:
-    """Return the state as plain JSON values: the session's checkpoint."""
-    fields: Document = {
-        "duplicate": duplicate_call_id.dump(state.duplicate),
-        "identical": identical_call.dump(state.identical),
-        "side_effect": side_effect.dump(state.side_effect),
-        "repeated": repeated_failure.dump(state.repeated),
-        "invalid": invalid_params.dump(state.invalid),
-        "total": total_calls.dump(state.total),
-        "request": state.request,
-        "running": [list(call) for call in state.running],
-        "is_blocked": state.is_blocked,
-        "stopped_by": None if state.stopped_by is None else state.stopped_by.value,
-        "last_key": state.last_key,
-    }
-    return seal(PIPELINE, SCHEMA, fields)
-
-
-def restore(document: object) -> Pipeline:
-    """Return the state that was dumped.
-
-    A guard whose own snapshot is of a newer schema begins anew with enforcement disabled. When the
-    pipeline's is, a new session begins with every guard in shadow.
-
-    Raises:
-        ValueError: the document is damaged or no pipeline's; naming the field.
-    """
-    snapshot = unseal(document, guard=PIPELINE, schema=SCHEMA)
-    if snapshot is None:
-        return Pipeline.start(dict.fromkeys(GUARDS, Mode.SHADOW))
-    is_stopped = snapshot.optional_text("stopped_by") is not None
-    return Pipeline(
-        duplicate_call_id.restore(snapshot.mapping("duplicate")),
-        identical_call.restore(snapshot.mapping("identical")),
-        side_effect.restore(snapshot.mapping("side_effect")),
-        repeated_failure.restore(snapshot.mapping("repeated")),
-        invalid_params.restore(snapshot.mapping("invalid")),
-        total_calls.restore(snapshot.mapping("total")),
-        request=snapshot.optional_text("request"),
-        running=_running(snapshot),
-        is_blocked=snapshot.flag("is_blocked"),
-        stopped_by=snapshot.word("stopped_by", LoopType) if is_stopped else None,
-        last_key=snapshot.whole("last_key"),
-    )
-
-
-def _running(snapshot: Snapshot) -> tuple[RunningCall, ...]:
-    calls = []
-    for each in snapshot.items("running"):
-        match each:
-            case [str() as key, None | str() as call_id, str() as tool]:
-                calls.append(RunningCall(key, call_id, tool))
-            case _:
-                raise snapshot.damaged("running", "a list of a key, a call id and a tool each")
-    return tuple(calls)

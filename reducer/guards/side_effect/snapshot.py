@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from reducer.guards.modes import mode_on
 from reducer.guards.side_effect.ladder import Action, ApprovalScope, Ladder, Scope
 from reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
 from reducer.guards.side_effect.state import (
@@ -54,7 +55,8 @@ def restore(document: object) -> SideEffectDuplicate:
     if found is None:
         assert isinstance(document, Mapping)
         start = beginning(document)
-        return SideEffectDuplicate(start.mode, start.route, is_enforcement_disabled=True)
+        fresh = SideEffectDuplicate.start(start.mode, route=start.route)
+        return fresh._replace(is_enforcement_disabled=True)
     ladder = Ladder(
         action=found.word("action", Action),
         scope=found.word("scope", Scope),
@@ -63,9 +65,10 @@ def restore(document: object) -> SideEffectDuplicate:
     )
     tracks = found.mapping("tracks")
     requests = found.mapping("requests")
+    route = found.word("route", Route)
     return SideEffectDuplicate(
-        mode=found.word("mode", Mode),
-        route=found.word("route", Route),
+        mode=mode_on(route, found.word("mode", Mode)),
+        route=route,
         ladder=ladder,
         tracks={key: _read_track(_part(found, "tracks", each)) for key, each in tracks.items()},
         requests={

@@ -73,7 +73,10 @@ class Session:
             for each in fates
             if each.fate is not Fate.DROP
         )
-        batch = SettledBatch(observations, is_complete=complete, is_input_reliable=True, **boundary)
+        is_reliable = boundary.pop("reliable", True)
+        batch = SettledBatch(
+            observations, is_complete=complete, is_input_reliable=is_reliable, **boundary
+        )
         return self.take(BatchSettled(batch, self.now_ms, evidence or {}))
 
     def round(self, *proposals, outcome="success"):

@@ -273,10 +273,10 @@ def test_of_two_that_stop_at_the_end_of_a_batch_the_more_specific_owns_it():
     session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
     session.round(ask("s1", "send", declaration=SENDS, to="ann"))
     wrong = [ask(f"i{at}", n=at) for at in range(3)]
-    step = session.propose(ask("s2", "send", declaration=SENDS, to="ann"), *wrong)
-    assert fates(step) == ["answer", "run", "run", "run"]
+    session.round(*wrong[:2], outcome="invalid")
+    step = session.propose(wrong[2], ask("s2", "send", declaration=SENDS, to="ann"))
+    assert fates(step) == ["run", "answer"]
     done = session.settle(step.fates, "invalid")
-    # The blocked call stands first in the batch and ends the row of none.
     assert done.stop.loop is LoopType.INVALID_TOOL_PARAMS
 
 

@@ -2,8 +2,15 @@
 
 import pytest
 
-from reducer.guards.side_effect import Action, ApprovalScope, FirstUse, Scope, Verdict
-from reducer.guards.side_effect.state import CallStatus
+from reducer.guards.side_effect import (
+    Action,
+    ApprovalScope,
+    CallStatus,
+    FirstUse,
+    Scope,
+    Verdict,
+)
+from reducer.vocabulary import Decision
 from tests.reducer.guards.side_effects import ERROR, Host
 
 BLOCK, REFLECT, SUSPEND, WARN = Action.BLOCK, Action.REFLECT, Action.SUSPEND, Action.WARN
@@ -72,6 +79,37 @@ def test_a_call_approved_beforehand_is_a_first_run_like_any_other():
     assert host.run("c3", at=101, is_approved=True).verdict is Verdict.EXECUTE
     step = host.propose("c4", at=201)
     assert (step.verdict, step.repeat and step.repeat.first.call_id) == (Verdict.BLOCK, "c3")
+
+
+@pytest.mark.parametrize(
+    ("answered_at", "asked_at", "first"),
+    [
+        pytest.param(100, 101, None, id="within the window: it does not renew it"),
+        pytest.param(100, 100, "c1", id="within the window: the first stays the first"),
+        pytest.param(101, 201, "c2", id="after it: the run becomes the first"),
+        pytest.param(101, 202, None, id="after it: for a ttl of its own"),
+    ],
+)
+@pytest.mark.parametrize("scope", Scope)
+def test_a_run_that_is_approved_after_the_first_one_expired_becomes_the_first(
+    answered_at, asked_at, first, scope
+):
+    host = Host(ttl_ms=100, scope=scope)
+    host.run("c1", at=0, thread="t")
+    host.propose("c2", at=50, thread="t")
+    assert host.answer("c2", True, at=answered_at).verdict is Verdict.EXECUTE
+    host.settle("c2", at=answered_at)
+    step = host.propose("c3", at=asked_at, thread="t")
+    assert (step.repeat and step.repeat.first.call_id) == first
+
+
+def test_a_run_approved_after_the_first_one_expired_is_a_new_candidate():
+    host = Host(ttl_ms=100)
+    host.run("c1", at=0)
+    assert host.propose("c2", at=50).transitions[0].candidate_ordinal == 1
+    host.answer("c2", True, at=500)
+    (told,) = host.settle("c2", at=500).transitions
+    assert (told.decision, told.candidate_ordinal) == (Decision.TRACKED, 2)
 
 
 def test_a_call_approved_beforehand_outranks_a_refusal():

@@ -5,7 +5,7 @@ import pytest
 from reducer.guards import texts
 from reducer.guards.calls import ToolCall
 from reducer.guards.side_effect import Action, Proposed, RequestEnded, Scope, ThreadEnded, Verdict
-from tests.reducer.guards.side_effects import Host
+from tests.reducer.guards.side_effects import ERROR, Host
 
 BLOCK, REFLECT, SUSPEND, WARN = Action.BLOCK, Action.REFLECT, Action.SUSPEND, Action.WARN
 
@@ -105,3 +105,100 @@ def test_the_end_of_a_thread_forgets_what_was_done_in_it():
     host.tell(ThreadEnded("t"))
     assert host.run("c2", thread="t", request="r3").verdict is Verdict.EXECUTE
     assert host.run("c2", thread="t2", request="r4").verdict is Verdict.BLOCK
+
+
+def asked(host: Host, call_id: str, **where: str | None) -> Verdict | None:
+    return host.propose(call_id, **where).verdict
+
+
+@pytest.mark.parametrize(
+    ("thread", "request_id", "verdict"),
+    [
+        pytest.param(None, "r1", Verdict.BLOCK, id="without a thread, in its request"),
+        pytest.param(None, "r2", Verdict.EXECUTE, id="without a thread, in another request"),
+        pytest.param("t", "r2", Verdict.BLOCK, id="in its thread, in another request"),
+        pytest.param("t2", "r1", Verdict.EXECUTE, id="in another thread of its request"),
+    ],
+)
+@pytest.mark.parametrize("has_settled", [True, False], ids=["finished", "in flight"])
+def test_a_first_run_of_a_thread_is_seen_in_its_request_by_calls_without_one(
+    thread, request_id, verdict, *, has_settled
+):
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.propose("c1", thread="t")
+    if has_settled:
+        host.settle("c1")
+    step = host.propose("c2", thread=thread, request=request_id)
+    assert step.verdict is verdict
+    if step.repeat is not None:
+        assert step.repeat.first.call_id == "c1"
+
+
+def test_a_failed_run_of_a_thread_leaves_nothing_to_repeat_in_its_request():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.run("c1", thread="t", status=ERROR)
+    assert host.guard.tracks == {}
+    assert asked(host, "c2") is Verdict.EXECUTE
+
+
+def test_a_request_keeps_its_own_first_run_beside_that_of_its_thread():
+    host = Host(action=SUSPEND, scope=Scope.THREAD)
+    host.run("c1", thread="t", request="r1")
+    host.propose("c2", thread="t", request="r2")
+    host.answer("c2", approved=True, request="r2")
+    host.settle("c2", request="r2")
+    of_thread = host.propose("c3", thread="t", request="r2")
+    of_request = host.propose("c4", request="r2")
+    assert [each.repeat.first.call_id for each in (of_thread, of_request)] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("thread", ["t", "t2", None], ids=["the same", "another", "none"])
+def test_a_refusal_holds_for_its_request_whatever_the_thread(thread):
+    host = Host(action=SUSPEND, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    host.propose("c2", thread="t")
+    host.answer("c2", approved=False)
+    assert asked(host, "c3", thread=thread) is Verdict.REFUSE
+    assert asked(host, "c4", thread="t", request="r2") is Verdict.SUSPEND
+
+
+def test_a_refusal_answers_open_questions_about_the_same_in_every_thread_of_the_request():
+    host = Host(action=SUSPEND, scope=Scope.THREAD)
+    for thread in ("t", "t2"):
+        host.run(f"first-{thread}", thread=thread)
+        host.propose(f"again-{thread}", thread=thread)
+    host.propose("again")
+    step = host.answer("again-t", approved=False)
+    assert set(step.resolved) == {"again-t2", "again"}
+
+
+def test_a_refusal_without_a_thread_holds_for_calls_with_one():
+    host = Host(action=SUSPEND, scope=Scope.THREAD)
+    host.run("c1")
+    host.propose("c2")
+    host.answer("c2", approved=False)
+    assert asked(host, "c3", thread="t") is Verdict.REFUSE
+
+
+def test_a_nudge_in_a_thread_is_the_one_nudge_of_its_request():
+    host = Host(action=REFLECT, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    assert asked(host, "c2", thread="t") is Verdict.REFLECT
+    assert asked(host, "c3") is Verdict.BLOCK
+
+
+def test_repeats_with_and_without_the_thread_are_one_candidate_of_the_request():
+    host = Host(action=WARN, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    told = [host.run("c2", thread="t"), host.run("c3")]
+    assert [each.transitions[-1].candidate_ordinal for each in told] == [1, 1]
+
+
+def test_names_of_threads_and_requests_may_hold_any_character():
+    host = Host(action=SUSPEND, scope=Scope.THREAD)
+    odd = "thread/2/a/arguments/"
+    host.run("c1", thread=odd, request="r/1/x")
+    step = host.propose("c2", request="r/1/x")
+    assert step.verdict is Verdict.SUSPEND
+    host.answer("c2", approved=False, request="r/1/x")
+    assert asked(host, "c3", thread=odd, request="r/1/x") is Verdict.REFUSE

@@ -129,6 +129,19 @@ T, R = ("tracks",), ("requests", "r1")
         pytest.param((*R, "calls", "c1"), 1, "calls must be an object in each", id="a call"),
         pytest.param((*R, "calls", "c1", "status"), "dizzy", "status must be one", id="status"),
         pytest.param((*R, "calls", "c1", "home"), 1, "home must be a text", id="home"),
+        *(
+            pytest.param((*R, "calls", "c1", "home"), key, "home must be the key of an", id=words)
+            for words, key in {
+                "home: no place": "arguments/ab",
+                "home: another place": "turn/1/a/arguments/ab",
+                "home: no length": "thread/a/arguments/ab",
+                "home: a length beyond it": "thread/99/a/arguments/ab",
+                "home: a length too short": "request/1/ab/arguments/ab",
+            }.items()
+        ),
+        pytest.param(
+            (*R, "calls", "c2", "question", "home"), "x", "home must be the", id="asked about"
+        ),
         pytest.param((*R, "calls", "c1", "xid"), 1, "xid must be a text", id="xid"),
         pytest.param((*R, "calls", "c1", "channel"), 1, "channel must be a text", id="channel"),
         pytest.param((*R, "calls", "c1", "is_approved"), 1, "is_approved must be", id="approved"),
@@ -195,3 +208,10 @@ def test_a_snapshot_without_a_ttl_never_expires():
 def test_a_snapshot_of_another_guard_is_refused():
     with pytest.raises(ValueError, match="guard is 'identical_call'"):
         restore({**document(), "guard": "identical_call"})
+
+
+@pytest.mark.parametrize("route", [each for each in Route if each != "interactive_foreground"])
+def test_a_state_on_an_excluded_route_comes_back_off(route):
+    enforced = {**document(), "mode": "enforce", "route": route.value}
+    assert restore(enforced).mode is Mode.OFF
+    assert restore({**enforced, "schema": 2}).mode is Mode.OFF

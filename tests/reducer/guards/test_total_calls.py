@@ -35,7 +35,7 @@ def test_the_default_is_a_hundred():
 
 @pytest.mark.parametrize("limit", [0, -1, True, 2.0, "5"])
 def test_a_limit_that_allows_nothing_is_refused(limit):
-    with pytest.raises(ValueError, match=r"limit is .*; give a whole number of calls from 1"):
+    with pytest.raises(ValueError, match=r"limit is .*; give a whole number of calls from 1, or N"):
         TotalCalls(limit)
 
 
@@ -64,7 +64,8 @@ def test_its_state_survives_json_at_every_step(limit, batches):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        pytest.param({"limit": 0}, "limit must be a whole number from 1", id="no limit"),
+        pytest.param({"limit": 0}, "limit must be a whole number from 1, or null", id="no limit"),
+        pytest.param({"limit": "5"}, "limit must be a whole number", id="a limit as text"),
         pytest.param({"count": 6}, "count must be no more than limit", id="beyond the limit"),
         pytest.param({"is_latched": 1}, "is_latched must be true or false", id="a number"),
         pytest.param({"guard": "x"}, "guard is 'x'", id="another's"),
@@ -75,5 +76,16 @@ def test_a_damaged_snapshot_is_refused_with_its_field(changed, message):
         restore({**dump(TotalCalls(5, 5)), **changed})
 
 
-def test_a_snapshot_of_the_future_begins_anew():
-    assert restore({**dump(TotalCalls(5, 5)), "schema": 2}) == TotalCalls()
+def test_a_snapshot_of_the_future_begins_anew_under_the_limit_that_is_given():
+    newer = {**dump(TotalCalls(5, 5)), "schema": 2}
+    assert restore(newer) == TotalCalls()
+    assert restore(newer, limit=7) == TotalCalls(7)
+
+
+def test_without_a_limit_every_batch_runs_and_calls_are_still_counted():
+    state = TotalCalls(None)
+    for _ in range(3):
+        state, reason = reduce(state, 1000)
+        assert reason is None
+    assert state == TotalCalls(None, 3000)
+    assert restore(json.loads(json.dumps(dump(state)))) == state

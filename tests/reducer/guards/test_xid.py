@@ -131,3 +131,8 @@ def test_a_first_use_is_one_look_up_and_none_without_a_key():
     assert (first_use(shelf, "known"), shelf.reads) == (use, 1)
     assert (first_use(shelf, "new"), shelf.reads) == (None, 2)
     assert (first_use(shelf, None), shelf.reads) == (None, 2)
+
+
+@pytest.mark.parametrize("arguments", [{"order": "\ud800"}, {"order": "1", "reason": "\udc00"}])
+def test_half_a_surrogate_pair_makes_no_key(arguments):
+    assert xid_of(REFUND, arguments, person="ann") is None
