@@ -2,9 +2,12 @@
 
 import pytest
 
-from reducer.guards.duplicate_call_id.batch import ReceivedCall, firsts_of
+from reducer.guards.duplicate_call_id.batch import firsts_of
+from reducer.guards.duplicate_call_id.events import BatchProposed
 from reducer.guards.duplicate_call_id.names import CallNames, Layers, Naming
+from tests.reducer.guards.calls import call, unreadable
 
+LS = bytes.fromhex(str(call().fingerprint))
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
@@ -34,16 +37,18 @@ def test_layers_know_what_is_in_any_of_them_and_nothing_else():
 @pytest.mark.parametrize(
     ("calls", "firsts"),
     [
-        pytest.param([("a", ONE), ("b", b"")], {"a": ONE, "b": b""}, id="ids of their own"),
-        pytest.param([("a", ONE), ("a", TWO)], None, id="one id twice"),
-        pytest.param([("a", ONE), ("old", TWO)], None, id="a known id"),
-        pytest.param([("a", ONE), (None, TWO)], None, id="no id"),
+        pytest.param([call("a"), unreadable("b")], {"a": LS, "b": b""}, id="ids of their own"),
+        pytest.param([call("a"), call("a", "pwd")], None, id="one id twice"),
+        pytest.param([call("a"), call("old")], None, id="a known id"),
+        pytest.param([call("a"), call(None)], None, id="no id"),
+        pytest.param([call("a"), call(" ")], None, id="a blank id"),
         pytest.param([], None, id="no calls"),
     ],
 )
-def test_a_batch_is_ordinary_when_each_call_is_the_first_under_its_id(calls, firsts):
-    received = [ReceivedCall(raw_id, digest, is_second=False) for raw_id, digest in calls]
-    assert firsts_of(received, {"old": None}) == firsts
+@pytest.mark.parametrize("is_split", [True, False], ids=["two responses", "one response"])
+def test_a_batch_is_ordinary_when_each_call_is_the_first_under_its_id(calls, firsts, is_split):
+    responses = (tuple(calls[:1]), tuple(calls[1:])) if is_split else (tuple(calls),)
+    assert firsts_of(BatchProposed(responses), {"old": None}) == firsts
 
 
 def test_a_name_follows_the_last_number_that_was_tried_in_an_earlier_batch():
