@@ -1,0 +1,122 @@
+"""Whatever stands in qwen-code's items: each is taken, refused or ignored, and nothing else."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from control_plane.ingest.dialects import qwen_code_words as words
+from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Taken
+from control_plane.ingest.dialects.qwen_code import QwenCodeDialect
+from control_plane.ingest.dialects.qwen_code_logs import EVENTS
+from control_plane.ingest.event_time import sender_clock
+from control_plane.ingest.otlp import (
+    HistogramPoint,
+    KeyValues,
+    LogItem,
+    NumberPoint,
+    OtherPoint,
+    Span,
+    Temporality,
+)
+from control_plane.ingest.records import Origin
+from control_plane.ingest.rejections import IgnoreReason, Refusal
+from tests.control_plane.ingest.bodies import NOW_NS
+
+Item = TypeVar("Item")
+
+ORIGIN = Origin("qwen-code", "0.24.4", "i-1", "internal", 1, ())
+ARRIVAL = Arrival(ORIGIN, "", NOW_NS, sender_clock)
+DIALECT = QwenCodeDialect()
+
+keys = st.sampled_from(
+    sorted(
+        {key for event in EVENTS.values() for key in event.allowed}
+        | {words.SPAN_PROMPT_ID, words.SPAN_STATUS, words.SPAN_DURATION_MS, "function_args"}
+    )
+)
+likely = st.sampled_from(["warn", "tracked", "stopped", "error", "8+", "3+", "idle", "ok", "s-1"])
+values = st.recursive(
+    st.none() | likely | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.tuples(inner) | st.builds(lambda v: KeyValues((("k", v),)), inner),
+    max_leaves=3,
+)
+attributes = st.dictionaries(keys, values, max_size=12)
+moments = st.just(NOW_NS) | st.integers(0, 2**64 - 1)
+traces = st.binary(min_size=16, max_size=16) | st.just(b"")
+counters = st.sampled_from([words.GUARD_COUNTER, words.EXECUTION_COUNTER])
+
+
+def fate_of(read: Callable[[Item, Arrival], Fate], item: Item) -> Fate:
+    """Return what became of an item; a refusal that was raised is one that was returned."""
+    try:
+        return read(item, ARRIVAL)
+    except Refusal as refusal:
+        return Refused(refusal.rejected)
+
+
+@given(
+    name=st.sampled_from(sorted(EVENTS)),
+    told=attributes,
+    times=st.tuples(moments, moments),
+    trace=traces,
+    body=st.booleans(),
+)
+@settings(deadline=None)
+def test_any_log_record_of_a_known_event_meets_a_fate(name, told, times, trace, body):
+    named = {**told, words.EVENT_NAME: name}
+    item = LogItem(times[0], times[1], "", named, body, trace)
+    assert isinstance(fate_of(DIALECT.read_log, item), Taken | Refused)
+
+
+@given(told=attributes, times=st.tuples(moments, moments), trace=traces)
+@settings(deadline=None)
+def test_any_span_of_a_prompt_meets_a_fate(told, times, trace):
+    span = Span(trace, words.SPAN, times[0], times[1], 0, told)
+    assert isinstance(fate_of(DIALECT.read_span, span), Taken | Refused)
+
+
+@given(
+    metric=counters,
+    told=attributes,
+    times=st.tuples(moments, moments),
+    value=st.none() | st.integers(-1, 2**63) | st.floats(),
+    shape=st.tuples(st.sampled_from(Temporality), st.booleans()),
+    is_empty=st.booleans(),
+)
+@settings(deadline=None)
+def test_any_point_of_a_known_counter_meets_a_fate(metric, told, times, value, shape, is_empty):
+    temporality, is_monotonic = shape
+    start, end = times
+    point = NumberPoint(metric, "", start, end, value, temporality, is_monotonic, told, is_empty)
+    assert isinstance(fate_of(DIALECT.read_point, point), Taken | Refused | IgnoreReason)
+
+
+@pytest.mark.parametrize("metric", [words.GUARD_COUNTER, words.EXECUTION_COUNTER])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(lambda name: OtherPoint(name, "gauge"), id="a gauge"),
+        pytest.param(
+            lambda name: HistogramPoint(
+                name, "", 1, NOW_NS, 1, None, Temporality.DELTA, False, {}, False
+            ),
+            id="a histogram",
+        ),
+    ],
+)
+def test_a_counter_that_came_as_another_instrument_is_refused(metric, shape):
+    with pytest.raises(Refusal, match="is a counter"):
+        DIALECT.read_point(shape(metric), ARRIVAL)
+
+
+def test_what_it_does_not_know_is_left_to_others():
+    item = LogItem(NOW_NS, 0, "gen_ai.choice", {}, True)
+    assert DIALECT.read_log(item, ARRIVAL) is IgnoreReason.UNKNOWN_EVENT
+    assert DIALECT.read_log(item._replace(event_name=""), ARRIVAL) is IgnoreReason.UNKNOWN_EVENT
+    span = Span(b"", "qwen-code.llm_request", 1, NOW_NS, 0, {})
+    assert DIALECT.read_span(span, ARRIVAL) is IgnoreReason.UNKNOWN_EVENT
+    point = OtherPoint("qwen-code.acp.event_loop.lag", "gauge")
+    assert DIALECT.read_point(point, ARRIVAL) is IgnoreReason.UNKNOWN_METRIC
