@@ -20,8 +20,10 @@ def difference(expected: object, found: object, place: str = "") -> Difference |
 
     Objects are compared by the keys that `expected` has, lists element by element and by length,
     everything else by type and value: 1 is neither true nor "1". JSON knows one kind of number, so
-    1 equals 1.0.
+    1 equals 1.0. An object without a key expects nothing.
     """
+    if isinstance(expected, Mapping) and not expected:
+        return None
     if _kind(expected) != _kind(found):
         return Difference(place, _text(expected), _text(found))
     if isinstance(expected, Mapping) and isinstance(found, Mapping):

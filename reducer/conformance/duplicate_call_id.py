@@ -65,7 +65,7 @@ def _event(given: Fields) -> Event:
         case "response":
             return BatchProposed((_calls(given, "calls"),))
         case "batch":
-            responses = given.items("responses")
+            responses = given.items("responses", missing=())
             place = pointer(given.place, "responses")
             inner = Fields({str(at): each for at, each in enumerate(responses)}, place)
             return BatchProposed(tuple(_calls(inner, at) for at in inner.found))
@@ -79,17 +79,18 @@ def _event(given: Fields) -> Event:
 
 def _calls(given: Fields, name: str) -> tuple[ToolCall, ...]:
     place = pointer(given.place, name)
-    found = enumerate(given.items(name))
+    found = enumerate(given.items(name, missing=()))
     return tuple(_call(Fields.of(each, pointer(place, at))) for at, each in found)
 
 
 def _entries(given: Fields) -> list[HistoryCall]:
     found = []
-    for at, each in enumerate(given.items("entries")):
+    for at, each in enumerate(given.items("entries", missing=())):
         entry = Fields.of(each, f"/entries/{at}")
         found.append(HistoryCall(_call(entry), entry.flag("answered", missing=True)))
     return found
 
 
 def _call(given: Fields) -> ToolCall:
-    return ToolCall.of(given.optional_text("id"), given.text("tool"), given.found.get("args"))
+    tool = given.text("tool", missing="")
+    return ToolCall.of(given.optional_text("id"), tool, given.found.get("args"))

@@ -11,7 +11,7 @@ def pointer(place: str, name: str | int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object and where it stands. A field that is not there is what `missing` says.
+    """An object and where it stands. A field that is null or not there is what `missing` says.
 
     Without `missing` a field must be there. Each reader raises a ValueError that names the place
     and what was expected, never the value.
@@ -50,12 +50,18 @@ class Fields:
         return found
 
     def whole(self, name: str, *, missing: int | None = None) -> int:
-        """Return a whole number."""
+        """Return a whole number, also one that JSON spells with a fraction or exponent."""
         found = self._of(name, missing)
+        if isinstance(found, float) and found.is_integer():
+            return int(found)
         # True is an int to Python and no number to JSON.
         if isinstance(found, bool) or not isinstance(found, int):
             raise self._wrong(name, "a whole number")
         return found
+
+    def optional_whole(self, name: str) -> int | None:
+        """Return a whole number, or None for null and for a field that is not there."""
+        return None if self.found.get(name) is None else self.whole(name)
 
     def mapping(
         self, name: str, *, missing: Mapping[str, object] | None = None
@@ -74,11 +80,12 @@ class Fields:
         return found
 
     def _of(self, name: str, missing: object) -> object:
-        if name in self.found:
-            return self.found[name]
-        if missing is None:
+        found = self.found.get(name)
+        if found is None and missing is not None:
+            return missing
+        if name not in self.found:
             raise ValueError(f"{pointer(self.place, name)}: is missing")
-        return missing
+        return found
 
     def _wrong(self, name: str, expected: str) -> ValueError:
         return ValueError(f"{pointer(self.place, name)}: must be {expected}")

@@ -125,9 +125,8 @@ def _calls(given: Fields) -> tuple[ToolCall, ...]:
     found = []
     for at, each in enumerate(given.items("calls", missing=())):
         call = Fields.of(each, f"/calls/{at}")
-        found.append(
-            ToolCall.of(call.optional_text("call_id"), call.text("tool"), call.found.get("args"))
-        )
+        tool = call.text("tool", missing="")
+        found.append(ToolCall.of(call.optional_text("call_id"), tool, call.found.get("args")))
     return tuple(found)
 
 

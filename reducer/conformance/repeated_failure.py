@@ -1,9 +1,10 @@
 """The repeated-failure guard behind the neutral schema of guards.md 6."""
 
+import json
 from collections.abc import Mapping
 
 from reducer.conformance.fields import Fields
-from reducer.guards.modes import parse_mode
+from reducer.guards.modes import ParsedMode, parse_mode
 from reducer.guards.repeated_failure import (
     Observation,
     PromptStarted,
@@ -24,12 +25,9 @@ class Machine:
 
     def __init__(self, config: Mapping[str, object]) -> None:
         fields = Fields.of(config, "/config")
-        word = fields.text("route", missing="interactive")
-        route = Route.parse(word)
-        if route is None:
-            raise ValueError(f"/config/route: {word!r} is none of {', '.join(Route)}")
-        mode = parse_mode(fields.optional_text("mode")).mode
-        self._state = RepeatedFailure.start(mode, route=route)
+        # guards.md 2.5: only the foreground is guarded, whatever else a prompt is marked as.
+        route = Route.parse(fields.text("route", missing="interactive")) or Route.BACKGROUND
+        self._state = RepeatedFailure.start(_mode(fields, "mode").mode, route=route)
         self._prompts = 1
 
     def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
@@ -46,7 +44,7 @@ class Machine:
                 self._prompts += 1
                 return self._output(reduce(self._state, PromptStarted()))
             case "parse_mode":
-                parsed = parse_mode(fields.optional_text("value"))
+                parsed = _mode(fields, "value")
                 return {"mode": parsed.mode.value, "diagnostic": parsed.diagnostic is not None}
             case event:
                 raise ValueError(f"/event: {event!r} is none of batch, new_prompt, parse_mode")
@@ -66,6 +64,12 @@ class Machine:
             "action": step.action.value,
             "telemetry": reported and _telemetry(reported, f"prompt-{self._prompts}"),
         }
+
+
+def _mode(fields: Fields, name: str) -> ParsedMode:
+    """Parse a mode; what is no text is read as JSON spells it, and so names none."""
+    found = fields.found.get(name)
+    return parse_mode(found if found is None or isinstance(found, str) else json.dumps(found))
 
 
 def _batch(fields: Fields) -> SettledBatch:

@@ -39,8 +39,7 @@ class Machine:
 
     def __init__(self, config: Mapping[str, object]) -> None:
         fields = Fields.of(config, "/config")
-        settings = {key: config[key] for key in ("action", "scope", "ttl_ms") if key in config}
-        self._state = SideEffectDuplicate.start(Mode.ENFORCE, ladder=Ladder.parse(settings))
+        self._state = SideEffectDuplicate.start(Mode.ENFORCE, ladder=_ladder(fields))
         self._tools = {
             name: _declaration(Fields.of(each, pointer("/config/tools", name)))
             for name, each in fields.mapping("tools", missing={}).items()
@@ -56,7 +55,7 @@ class Machine:
             case "parallel":
                 calls = [
                     Fields.of(each, f"/calls/{number}")
-                    for number, each in enumerate(fields.items("calls"))
+                    for number, each in enumerate(fields.items("calls", missing=()))
                 ]
                 return {"results": self._carried_out(calls)}
             case "decide":
@@ -72,7 +71,7 @@ class Machine:
         ]
 
     def _proposed(self, call: Fields) -> SideEffectStep:
-        tool = call.text("tool")
+        tool = call.text("tool", missing="")
         request = call.text("request", missing="r1")
         step = reduce(
             self._state,
@@ -131,6 +130,19 @@ class Machine:
             "record": record,
             "scope_used": scope,
         }
+
+
+def _ladder(fields: Fields) -> Ladder:
+    """Return the settings of a config; its action is a word, or the table of all three."""
+    found = fields.found.get("action")
+    table = Fields.of(found, "/config/action") if isinstance(found, Mapping) else fields
+    settings: dict[str, object] = {}
+    for each in (table, fields):
+        settings["scope"] = each.optional_text("scope") or settings.get("scope")
+        ttl_ms = each.optional_whole("ttl_ms")
+        settings["ttl_ms"] = settings.get("ttl_ms") if ttl_ms is None else ttl_ms
+    settings["action"] = table.optional_text("action")
+    return Ladder.parse({key: value for key, value in settings.items() if value is not None})
 
 
 def _declaration(fields: Fields) -> ToolDeclaration:

@@ -37,14 +37,6 @@ class Vector:
     steps: tuple[VectorStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VectorFile:
-    """The vectors of one guard, named as in guards.md 6 (`repeated-failure`, ...)."""
-
-    guard: str
-    vectors: tuple[Vector, ...]
-
-
 class Failure(NamedTuple):
     """A vector that a machine did not pass, with the first field that differs."""
 
@@ -52,27 +44,50 @@ class Failure(NamedTuple):
     difference: Difference
 
 
+@dataclass(frozen=True, slots=True)
+class VectorFile:
+    """The vectors of one guard, named as in guards.md 6 (`repeated-failure`, ...).
+
+    `broken` are those that no machine could be given: they have failed before they ran.
+    """
+
+    guard: str
+    vectors: tuple[Vector, ...]
+    broken: tuple[Failure, ...] = ()
+
+
 def parse(document: object, *, guard: str | None = None) -> VectorFile:
     """Return the vectors of a parsed JSON document; the guard is told from the words they use.
 
     Raises:
-        ValueError: the document is no list of vectors (naming the place as a JSON pointer), its
-            words fit no guard or two alike and `guard` names none, or `guard` is unknown.
+        ValueError: the document is no list with a vector (naming the first place where it is none
+            as a JSON pointer), its words fit no guard or two alike and `guard` names none, or
+            `guard` is unknown.
     """
     if not isinstance(document, list) or not document:
         raise ValueError("the document is no list of vectors; pass a file of at least one")
-    vectors = tuple(_vector(Fields.of(each, f"/{place}")) for place, each in enumerate(document))
+    vectors: list[Vector] = []
+    faults: dict[str, ValueError] = {}
+    for number, each in enumerate(document):
+        try:
+            vectors.append(_vector(Fields.of(each, f"/{number}")))
+        except ValueError as fault:
+            faults[f"/{number}"] = fault
+    if not vectors:
+        raise next(iter(faults.values()))
     if guard is None:
         guard = guard_of(word for each in vectors for word in words_of(each.config, each.steps))
     elif guard not in GUARDS:
         raise ValueError(f"guard is {guard!r}; pass one of {', '.join(GUARDS)}")
-    return VectorFile(guard, vectors)
+    return VectorFile(
+        guard, tuple(vectors), tuple(_broken(place, fault) for place, fault in faults.items())
+    )
 
 
 def run(vector: Vector, make: Callable[[Mapping[str, object]], Machine]) -> Failure | None:
     """Run a vector on a machine of its own; None means that it passed.
 
-    A `ValueError` of the machine is a failure of that step and not of the run.
+    Whatever the machine raises is a failure of that step and not of the run.
     """
     place = "/config"
     try:
@@ -85,7 +100,15 @@ def run(vector: Vector, make: Callable[[Mapping[str, object]], Machine]) -> Fail
                 return Failure(vector.name, found)
     except ValueError as refused:
         return Failure(vector.name, Difference(place, "accepted", f"refused: {refused}"))
+    except Exception as broke:  # noqa: BLE001  # a machine under test may break in any way
+        found_text = f"broke: {type(broke).__name__}: {broke}"
+        return Failure(vector.name, Difference(place, "accepted", found_text))
     return None
+
+
+def _broken(place: str, fault: ValueError) -> Failure:
+    at, _, reason = str(fault).partition(": ")
+    return Failure(place, Difference(at, "a vector", f"refused: {reason}"))
 
 
 def _vector(fields: Fields) -> Vector:

@@ -79,3 +79,15 @@ def test_vectors_are_run_on_the_guard_that_is_asked_for(run):
     result = run(expects("tracked"), args=("--guard", "side-effect"))
     assert result.exit_code == 1
     assert result.stdout.endswith("0 passed, 1 failed\n")
+
+
+def test_a_broken_vector_is_told_and_the_others_are_run(run, tmp_path):
+    result = run(expects("tracked"), {"name": "cut short"}, expects("tracked"))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        (
+            f"{tmp_path}/vectors.json: '/1' at /1/steps: "
+            "expected a vector, found refused: is missing"
+        ),
+        "2 passed, 1 failed",
+    ]

@@ -26,6 +26,12 @@ def test_keys_that_nobody_expects_are_not_looked_at(expected, more):
     assert difference(expected, more | expected) is None
 
 
+@given(values)
+def test_an_object_without_keys_expects_nothing(found):
+    assert difference({}, found) is None
+    assert difference({"a": [{}]}, {"a": [found]}) is None
+
+
 @pytest.mark.parametrize(
     ("expected", "found", "place"),
     [
@@ -35,7 +41,8 @@ def test_keys_that_nobody_expects_are_not_looked_at(expected, more):
         pytest.param({"a": "1"}, {"a": 1}, "/a", id="a number is no text"),
         pytest.param({"a": None}, {"a": ""}, "/a", id="empty is not null"),
         pytest.param({"a": None}, {}, "/a", id="absent is not null"),
-        pytest.param({"a": {}}, {"a": None}, "/a", id="null is no object"),
+        pytest.param({"a": {"b": None}}, {"a": None}, "/a", id="null is no object"),
+        pytest.param({"a": {}}, {}, "/a", id="a field that is not there"),
         pytest.param({"a": []}, {"a": {}}, "/a", id="an object is no list"),
         pytest.param({"a": "ab"}, {"a": ["a", "b"]}, "/a", id="a list is no text"),
         pytest.param({"a": {"b": 1}}, {"a": {"c": 1}}, "/a/b", id="inside an object"),

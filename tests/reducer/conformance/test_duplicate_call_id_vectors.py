@@ -47,9 +47,9 @@ def test_a_configuration_of_another_kind_is_refused(config, words):
     ("given", "words"),
     [
         pytest.param({"event": "nap"}, "/event: 'nap' is no event", id="an unknown event"),
-        pytest.param({}, "/calls: is missing", id="no calls"),
+        pytest.param({"calls": {}}, "/calls: must be a list", id="an object of calls"),
         pytest.param({"calls": [7]}, "/calls/0: must be an object", id="a call that is a number"),
-        pytest.param({"calls": [{"id": "a"}]}, "/calls/0/tool: is missing", id="no tool"),
+        pytest.param({"calls": [{"tool": 1}]}, "/calls/0/tool: must be a text", id="a tool"),
         pytest.param({"calls": [{"id": 1, "tool": "t"}]}, "/calls/0/id: must be", id="an id"),
         pytest.param(
             {"event": "batch", "responses": [[], [7]]}, "/responses/1/0: must be", id="a response"

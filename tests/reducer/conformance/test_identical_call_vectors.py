@@ -86,7 +86,7 @@ def test_a_configuration_of_another_kind_is_refused(config, words):
     [
         pytest.param({"event": "nap"}, "/event: 'nap' is no event", id="an unknown event"),
         pytest.param({"calls": [7]}, "/calls/0: must be an object", id="a call that is a number"),
-        pytest.param({"calls": [{}]}, "/calls/0/tool: is missing", id="no tool"),
+        pytest.param({"calls": [{"tool": 1}]}, "/calls/0/tool: must be a text", id="a tool"),
         pytest.param({"budget": "some"}, "/budget: 'some' is none of none, reserve", id="a budget"),
         pytest.param({"evidence": {"k": 1}}, "/evidence/k: must be a text", id="evidence"),
         pytest.param(

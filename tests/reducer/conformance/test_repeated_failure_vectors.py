@@ -10,17 +10,9 @@ def test_the_guard_decides_as_the_vector_says(vector):
     assert run(vector, Machine) is None
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        pytest.param({"route": "pigeon"}, "/config/route: 'pigeon' is none of", id="unknown route"),
-        pytest.param({"mode": 1}, "/config/mode: must be a text", id="a mode that is no text"),
-        pytest.param({"route": None}, "/config/route: must be a text", id="no route"),
-    ],
-)
-def test_a_configuration_of_another_kind_is_refused(config, words):
-    with pytest.raises(ValueError, match=words):
-        Machine(config)
+def test_a_route_that_is_no_text_is_refused():
+    with pytest.raises(ValueError, match="/config/route: must be a text"):
+        Machine({"route": 7})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ def test_the_guard_decides_as_the_vector_says(vector):
     [
         pytest.param({"action": "shout"}, "action is 'shout'; it is one of off", id="action"),
         pytest.param({"scope": "world"}, "scope is 'world'; it is one of request", id="scope"),
-        pytest.param({"ttl_ms": True}, "ttl_ms is True", id="a ttl that is no number"),
+        pytest.param(
+            {"ttl_ms": True}, "/config/ttl_ms: must be a whole number", id="a ttl that is no number"
+        ),
         pytest.param({"tools": []}, "/config/tools: must be an object", id="a list of tools"),
         pytest.param({"tools": {"t": 1}}, "/config/tools/t: must be an object", id="a tool"),
         pytest.param(

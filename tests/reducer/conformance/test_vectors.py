@@ -77,6 +77,23 @@ def test_a_broken_document_is_refused_by_its_place(broken, place):
         parse(broken)
 
 
+def test_a_broken_vector_fails_alone_and_those_beside_it_are_read():
+    whole = document()[0]
+    broken = [{"name": "cut short", "steps": [{"input": {}}]}, whole, 7, whole]
+    found = parse(broken)
+    assert [each.name for each in found.vectors] == ["a vector"] * 2
+    assert found.broken == (
+        ("/0", ("/0/steps/0/expect", "a vector", "refused: is missing")),
+        ("/2", ("/2", "a vector", "refused: must be an object")),
+    )
+    assert parse([whole]).broken == ()
+
+
+def test_of_vectors_that_are_all_broken_the_first_is_named():
+    with pytest.raises(ValueError, match="/0: must be an object"):
+        parse([7, {"name": 1, "steps": [{}]}])
+
+
 def test_words_of_no_guard_are_refused():
     with pytest.raises(ValueError, match="fit no guard; use the words of one of repeated-failure"):
         parse(document(steps=[{"input": {"event": "new_prompt"}, "expect": {"decision": "none"}}]))
@@ -107,6 +124,8 @@ class Echo:
         self.asked = 0
 
     def step(self, given):
+        if "break" in given:
+            raise given["break"]
         if "refuse" in given:
             raise ValueError("refuse is not for a machine")
         self.asked += 1
@@ -137,3 +156,10 @@ def test_a_machine_that_refuses_an_input_fails_the_vector_at_that_input():
 def test_a_machine_that_refuses_its_configuration_fails_the_vector_there():
     failure = run(vector(({}, {}), mode="refuse"), Echo)
     assert failure == ("counting", ("/config", "accepted", "refused: mode is unknown"))
+
+
+@pytest.mark.parametrize("fault", [TypeError("a"), KeyError("a"), RecursionError("a")])
+def test_a_machine_that_breaks_fails_the_vector_and_not_the_run(fault):
+    failure = run(vector(({}, {}), ({"break": fault}, {})), Echo)
+    broke = f"broke: {type(fault).__name__}: {fault}"
+    assert failure == ("counting", ("/steps/1/input", "accepted", broke))
