@@ -76,7 +76,7 @@ class _Fault(Exception):
     """What is wrong with a value; each level it passes through adds a step to its place."""
 
     def __init__(self, reason: str, kind: type[ValueError] = UnreadableCall) -> None:
-        super().__init__(reason)
+        super().__init__()
         self.reason = reason
         self.kind = kind
         self.steps: list[str] = []

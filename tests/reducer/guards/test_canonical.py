@@ -205,9 +205,17 @@ def test_arguments_are_read_to_their_bounded_size():
         canonical_text([1] * MOST_VALUES)
 
 
-@pytest.mark.parametrize("tool", ["", "  ", None, 7])
-def test_a_tool_without_a_name_is_refused(tool):
-    with pytest.raises(ValueError, match="give the resolved name of the tool"):
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        pytest.param("", "tool is blank", id="empty"),
+        pytest.param("  ", "tool is blank", id="blank"),
+        pytest.param(None, "tool is a NoneType", id="none"),
+        pytest.param(7, "tool is a int", id="a number"),
+    ],
+)
+def test_a_tool_without_a_name_is_refused(tool, words):
+    with pytest.raises(ValueError, match=f"^{words}; give the resolved name of the tool$"):
         fingerprint(tool, {})
 
 
