@@ -2,7 +2,7 @@
 
 import pytest
 
-from reducer.guards.side_effect import Action, FirstUse, Incident, Ladder, Scope, Verdict
+from reducer.guards.side_effect import Action, FirstUse, Incident, Ladder, Layer, Scope, Verdict
 from reducer.guards.side_effect.answers import settled
 from reducer.guards.side_effect.case import Case, occasion_of
 from reducer.guards.side_effect.ladder import UNDECLARED, ToolDeclaration
@@ -11,7 +11,6 @@ from reducer.guards.side_effect.state import (
     NEW_TRACK,
     CallRecord,
     CallStatus,
-    Layer,
     Mark,
     RequestLog,
     SideEffectDuplicate,
@@ -146,5 +145,5 @@ def test_a_call_that_settles_leaves_the_state_before_it_to_the_one_who_asks(stat
 def test_an_occasion_is_where_and_when_its_calls_are_looked_at():
     occasion = occasion_of(Ladder(scope=Scope.THREAD), "r1", 7, thread="t", channel="mail")
     place = place_of(Ladder(scope=Scope.THREAD), "r1", "t")
-    assert occasion == (7, "t", "mail", place)
     assert (occasion.now_ms, occasion.thread, occasion.channel) == (7, "t", "mail")
+    assert occasion.place == place
