@@ -1,5 +1,7 @@
 """Content that telemetry carries is found nowhere afterwards: not in files, answers or pages."""
 
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -182,3 +184,15 @@ def test_no_page_holds_content(deployment):
         answer = pool.request("GET", f"{url}{path}", headers={**here, **cookie}, redirect=False)
         assert answer.status in {200, 404}, path
         assert MARK not in answer.data.lower(), path
+
+
+def test_no_export_holds_content(deployment):
+    exported = subprocess.run(
+        [sys.executable, "-m", "control_plane.cli", "evidence", "export", ENVIRONMENT],
+        env=deployment.served.environment,
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    assert b'"kind":"owner-day"' in exported.stdout
+    assert MARK not in exported.stdout.lower() + exported.stderr.lower()
