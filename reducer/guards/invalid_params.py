@@ -60,18 +60,17 @@ def reduce(state: InvalidParams, observations: Iterable[Observation]) -> Invalid
     if state.is_latched or state.limit is None:
         return InvalidParamsStep(state)
     tool, count, batches = state.tool, state.count, state.batches
-    is_counted = False
+    earlier = batches
     for seen in observations:
         if seen.is_provider_duplicate:
             continue
         if not _is_invalid(seen):
-            tool, count, batches, is_counted = None, 0, 0, False
+            tool, count, batches = None, 0, 0
             continue
         if seen.tool != tool:
-            tool, count, batches, is_counted = seen.tool, 0, 0, False
+            tool, count, earlier = seen.tool, 0, 0
         count += 1
-        batches += 0 if is_counted else 1
-        is_counted = True
+        batches = earlier + 1
         if count >= state.limit and batches >= LEAST_BATCHES:
             stopped = InvalidParams(state.limit, tool, count, batches, is_latched=True)
             return InvalidParamsStep(stopped, LoopType.INVALID_TOOL_PARAMS)

@@ -67,7 +67,7 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
     if not proposals:
         done = identical_call.reduce(state.identical, CallsProposed())
         after = state._replace(identical=done.state, running=(), is_blocked=False)
-        return PipelineStep(after, done.transitions)
+        return PipelineStep(after)
     batch = tuple([tuple([each.call for each in response]) for response in event.responses])
     named = duplicate_call_id.reduce(state.duplicate, duplicate_call_id.BatchProposed(batch))
     if named.is_breaker_open:

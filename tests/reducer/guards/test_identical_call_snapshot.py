@@ -8,6 +8,7 @@ import pytest
 from reducer.guards.identical_call import (
     BatchSettled,
     CallsProposed,
+    Failure,
     IdenticalCall,
     SynthesisCause,
     Turn,
@@ -125,6 +126,13 @@ def test_a_damaged_snapshot_is_refused_in_these_words(changed, said):
     whole = f"the snapshot of identical_call is damaged: {said}; start the guard anew"
     with pytest.raises(ValueError, match=f"^{re.escape(whole)}$"):
         restore({**DOCUMENT, **changed})
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_a_failed_run_is_dumped_and_read_back_with_its_failure(failure):
+    state = START._replace(failure=failure)
+    assert dump(state)["failure"] == failure.value
+    assert restore(dump(state)) == state
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_the_third_in_a_row_stops(batches):
     state, reasons = after(*batches)
     assert reasons == [*[None] * (len(batches) - 1), LoopType.INVALID_TOOL_PARAMS]
     assert (state.is_latched, state.tool, state.count) == (True, "read", 3)
+    assert (state.limit, state.batches) == (DEFAULT_LIMIT, 3 if len(batches[0]) == 1 else 2)
 
 
 @pytest.mark.parametrize(
