@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -61,7 +62,11 @@ class Node:
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [str(find_program()), *self.arguments, *words], stdout=log, stderr=log
+                [str(find_program()), *self.arguments, *words],
+                stdout=log,
+                stderr=log,
+                # Python ignores SIGXFSZ: so does the server, which then sees a full disk.
+                restore_signals=False,
             )
         until(self.answers, why=f"the server on port {self.port} answers")
 
@@ -71,6 +76,9 @@ class Node:
 
     def client(self) -> redis.Redis:
         return redis.Redis(host=HERE, port=self.port, protocol=2, socket_timeout=2)
+
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
 
     def kill(self) -> None:
         """End it without a warning (SIGKILL), as a crash would."""
@@ -82,6 +90,12 @@ class Node:
         """Let it neither run nor close its connections."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGSTOP)
+
+    def limit_files_to(self, size: int) -> None:
+        """Let no file grow beyond so many bytes, as on a full disk; -1 takes the limit away."""
+        assert self.process is not None
+        _, hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, hard))
 
     def resume(self) -> None:
         assert self.process is not None
@@ -113,7 +127,7 @@ class Cluster:
 
     def is_well(self) -> bool:
         for node in self.all_nodes:
-            if node.process is None or node.process.poll() is not None:
+            if node.has_ended():
                 continue
             with node.client() as client:
                 told = client.execute_command("CLUSTER", "INFO")

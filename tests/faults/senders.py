@@ -1,0 +1,200 @@
+"""Hosts that send over HTTP until each of their requests is acknowledged, and what was stored."""
+
+import contextlib
+import os
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import urllib3
+
+from control_plane import policy
+from control_plane.access import create_token
+from control_plane.clock import Clock
+from control_plane.context import Context, over
+from control_plane.settings import Settings
+from control_plane.stores.connection import connect
+from control_plane.stores.embedded import EmbeddedServer
+from control_plane.stores.functions import load_functions
+from reducer.vocabulary import Mode, Role
+from tests.control_plane.hosts import Assigner, Prompt, logs
+from tests.control_plane.web_workers import web_worker
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, world_in
+
+OWNERS, PROMPTS = 8, 5
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Deployment:
+    """A web worker over a store, and what hosts need to send to it."""
+
+    context: Context
+    address: str
+    token: str
+    at: datetime
+    ids: tuple[str, ...]
+
+    def body(self, owner: int, name: str) -> bytes:
+        """Return start and end of prompts that a body of another name does not hold."""
+        told = [Prompt(f"{name}-{each}", [self.ids[owner]], self.at) for each in range(PROMPTS)]
+        return logs([event for prompt in told for event in prompt.events()]).SerializeToString()
+
+    def stored(self) -> Counter[int]:
+        """Return the prompts of each owner in the evidence, each whole."""
+        days = [self.at.date()]
+        rows = self.context.evidence.owner_days(ENVIRONMENT, GUARD, 1, days)
+        assert all(row.started == row.ended == row.completed == row.covered for row in rows)
+        place = {each.split(".")[2]: at for at, each in enumerate(self.ids)}
+        return Counter({place[row.owner]: row.started for row in rows})
+
+
+@contextlib.contextmanager
+def deployed(server: EmbeddedServer, **variables: str) -> Iterator[Deployment]:
+    """Run a web worker on a store that has one environment and its owners."""
+    settings = Settings.from_env({"GUARDWAVE_DATA": str(server.data_dir), **variables})
+    with connect(settings) as client:
+        load_functions(client)
+        context = over(client, clock=Clock(), policies=policy.load(None))
+        context.environments.store_id()
+        world_in(context, Mode.SHADOW)
+        token = create_token(context, role=Role.INGEST, environment=ENVIRONMENT, is_trusted=True)
+        assigner = Assigner(context, ENVIRONMENT)
+        ids = tuple(assigner.of(f"owner-{number}")[1] for number in range(OWNERS))
+        at = datetime.now(UTC) - timedelta(minutes=10)
+        with web_worker(server, **variables) as address:
+            yield Deployment(context, address, token, at, ids)
+
+
+@contextlib.contextmanager
+def embedded_store() -> Iterator[EmbeddedServer]:
+    """Run a store of its own, which the block may kill."""
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        EmbeddedServer.start(Path(directory)) as running,
+    ):
+        yield running
+
+
+@dataclass
+class Sender(threading.Thread):
+    """A host of one owner. `answers` counts statuses, and broken connections under 0."""
+
+    deployment: Deployment
+    owner: int
+    bodies: int
+    acknowledged: threading.Semaphore
+    copies: int = 1
+    answers: Counter[int] = field(default_factory=Counter)
+    run_id: str = field(default_factory=lambda: os.urandom(8).hex())
+
+    def __post_init__(self) -> None:
+        super().__init__(daemon=True)
+
+    __hash__ = threading.Thread.__hash__
+
+    def run(self) -> None:
+        # As an exporter: what is not answered in this time was not answered.
+        pool = urllib3.PoolManager(retries=False, timeout=10.0)
+        for number in range(self.bodies):
+            body = self.deployment.body(self.owner, f"{self.run_id}-{number}")
+            copies = [
+                threading.Thread(target=self._send, args=(pool, body), daemon=True)
+                for _ in range(self.copies)
+            ]
+            for each in copies:
+                each.start()
+            for each in copies:
+                each.join()
+            self.acknowledged.release()
+
+    def _send(self, pool: urllib3.PoolManager, body: bytes) -> None:
+        pause = threading.Event()
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            status = self._status(pool, body)
+            self.answers[status] += 1
+            if status == 200:
+                return
+            pause.wait(0.05)
+
+    def _status(self, pool: urllib3.PoolManager, body: bytes) -> int:
+        headers = {
+            "Authorization": f"Bearer {self.deployment.token}",
+            "Content-Type": "application/x-protobuf",
+        }
+        try:
+            url = f"{self.deployment.address}/v1/logs"
+            answer = pool.request("POST", url, body=body, headers=headers)
+        except urllib3.exceptions.HTTPError:
+            return 0
+        if answer.status == 503:
+            assert answer.headers["Retry-After"] == "1"
+        return answer.status
+
+
+@dataclass
+class Load:
+    """Several senders at once."""
+
+    senders: list[Sender]
+    acknowledged: threading.Semaphore
+    bodies: int
+    before: Counter[int]
+
+    @classmethod
+    def on(cls, deployment: Deployment, *, bodies: int, copies: int = 1) -> "Load":
+        acknowledged = threading.Semaphore(0)
+        senders = [
+            Sender(deployment, owner, bodies, acknowledged, copies) for owner in range(OWNERS)
+        ]
+        before = deployment.stored()
+        for sender in senders:
+            sender.start()
+        return cls(senders, acknowledged, bodies, before)
+
+    def wait_for(self, share: float) -> None:
+        """Wait until so much more of all requests is acknowledged."""
+        for _ in range(int(OWNERS * self.bodies * share)):
+            assert self.acknowledged.acquire(timeout=PATIENCE_S)
+
+    def has_met(self, status: int) -> bool:
+        """Whether every sender has been answered so."""
+        return all(sender.answers[status] for sender in self.senders)
+
+    def finish(self) -> Counter[int]:
+        """Wait for all senders, and return how often each answer came."""
+        for sender in self.senders:
+            sender.join(PATIENCE_S)
+            assert not sender.is_alive()
+        return sum((sender.answers for sender in self.senders), Counter())
+
+    def everything(self) -> Counter[int]:
+        """Return what must be stored when all of it was acknowledged."""
+        added = PROMPTS * self.bodies
+        return Counter({owner: self.before[owner] + added for owner in range(OWNERS)})
+
+
+def web_worker_pids() -> list[int]:
+    """Return the processes that gunicorn, started by this one, has forked to answer requests."""
+    masters = [pid for pid in _children(os.getpid()) if "gunicorn" in _command(pid)]
+    return [worker for pid in masters for worker in _children(pid)]
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _command(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""

@@ -1,0 +1,127 @@
+"""Faults under load: what was acknowledged is stored, once; the rest was told to come again."""
+
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.control_plane.stores.clusters import Node
+from tests.control_plane.web_workers import until
+from tests.faults.senders import (
+    Deployment,
+    Load,
+    deployed,
+    embedded_store,
+    web_worker_pids,
+)
+
+pytestmark = pytest.mark.xdist_group("faults")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with embedded_store() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def deployment(server) -> Iterator[Deployment]:
+    """One web worker for the tests that leave the store where it is."""
+    with deployed(server) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def paused(pid: int) -> Iterator[None]:
+    """Let a process neither run nor close its connections."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_store_killed_and_started_again_under_load(server, deployment):
+    load = Load.on(deployment, bodies=30)
+    for _ in range(3):
+        load.wait_for(0.2)
+        server.kill()
+        assert until(lambda: load.has_met(503), within=30)
+        assert server.ensure_running()
+    answers = load.finish()
+    assert set(answers) == {200, 503}
+    assert deployment.stored() == load.everything()
+
+
+def test_a_store_that_is_paused_is_answered_for_in_time(server, deployment):
+    load = Load.on(deployment, bodies=10)
+    load.wait_for(0.3)
+    pid = server.pid
+    assert pid is not None
+    with paused(pid):
+        assert until(lambda: load.has_met(503), within=30)
+    answers = load.finish()
+    assert set(answers) == {200, 503}
+    assert deployment.stored() == load.everything()
+
+
+def test_a_web_worker_killed_in_mid_request(deployment):
+    load = Load.on(deployment, bodies=30)
+    load.wait_for(0.3)
+    (pid,) = web_worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    answers = load.finish()
+    assert answers[0] > 0, "no kill met a request"
+    assert set(answers) <= {200, 503, 0}
+    assert deployment.stored() == load.everything()
+
+
+def test_every_request_sent_twice_at_once(deployment):
+    load = Load.on(deployment, bodies=20, copies=2)
+    assert load.finish() == {200: 2 * 20 * len(load.senders)}
+    assert deployment.stored() == load.everything()
+
+
+def test_a_store_out_of_memory(deployment):
+    client = deployment.context.evidence._redis
+    calm = client.config_get("maxmemory")["maxmemory"]
+    load = Load.on(deployment, bodies=20)
+    load.wait_for(0.3)
+    client.config_set("maxmemory", "1")
+    try:
+        assert until(lambda: load.has_met(503), within=30)
+    finally:
+        client.config_set("maxmemory", calm)
+    assert set(load.finish()) == {200, 503}
+    assert deployment.stored() == load.everything()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param("everysec", id="a store that says so"),
+        pytest.param("always", id="a store that ends itself"),
+    ],
+)
+def test_a_disk_that_is_full(server, policy):
+    with tempfile.TemporaryDirectory(prefix="gw-") as directory:
+        node = Node(Path(directory), {"appendonly": "yes", "appendfsync": policy, "save": ""})
+        node.start()
+        try:
+            with deployed(server, REDIS_URL=f"redis://127.0.0.1:{node.port}") as deployment:
+                load = Load.on(deployment, bodies=20)
+                load.wait_for(0.3)
+                node.limit_files_to(1)
+                assert until(lambda: load.has_met(503), within=30)
+                node.limit_files_to(-1)
+                if policy == "always":
+                    assert until(node.has_ended, within=30)
+                    node.start()
+                assert set(load.finish()) == {200, 503}
+                assert deployment.stored() == load.everything()
+        finally:
+            node.kill()
