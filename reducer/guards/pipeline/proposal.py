@@ -151,7 +151,9 @@ def _asked(fates: list[CallFate], proposals: list[Proposal]) -> tuple[ToolCall, 
 
 
 def _under(key: str, call: ToolCall) -> ToolCall:
-    return call if key == call.call_id else ToolCall(key, call.tool, call.fingerprint)
+    if key == call.call_id:
+        return call
+    return call._replace(call_id=key)
 
 
 def _judged(
@@ -181,7 +183,7 @@ def _judged(
         step = judged(work, _case(occasion, proposal, fate))
         transitions += step.transitions
         fates[at] = _fate(fate, step)
-        is_blocked = is_blocked or step.verdict is Verdict.BLOCK
+        is_blocked |= step.verdict is Verdict.BLOCK
         if step.diagnostic is not None:
             diagnostics.add(step.diagnostic)
     return _Judged(work.done(), tuple(transitions), is_blocked, tuple(sorted(diagnostics)))

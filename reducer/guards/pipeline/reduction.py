@@ -42,7 +42,7 @@ from reducer.guards.side_effect.events import (
 from reducer.guards.side_effect.work import Work
 from reducer.guards.total_calls import TotalCalls
 from reducer.guards.transition import Transition
-from reducer.vocabulary import ExecutionStatus, LoopType, Mode
+from reducer.vocabulary import ExecutionStatus, LoopType
 
 
 def reduce(state: Pipeline, event: Event) -> PipelineStep:
@@ -173,7 +173,7 @@ def _work_done(
 ) -> tuple[SideEffectDuplicate, tuple[Transition, ...], tuple[FirstUseToKeep, ...]]:
     """Tell the side-effect guard how each call that ran has ended."""
     ladder, request = state.side_effect, state.request
-    if ladder.mode is Mode.OFF or request is None:
+    if request is None:
         return ladder, (), ()
     # The guard knows nothing of a call that does no harm when it is repeated.
     known = ladder.log_of(request).calls

@@ -170,14 +170,15 @@ def test_one_part_of_a_newer_schema_begins_anew_and_keeps_the_settings_that_are_
     assert found.total == session.state.total
 
 
+@pytest.mark.parametrize("number", [None, 6])
 @pytest.mark.parametrize("part", ["invalid", "total"])
-def test_a_limit_of_a_newer_schema_begins_anew_as_the_host_sets_it(part):
+def test_a_limit_of_a_newer_schema_begins_anew_as_the_host_sets_it(part, number):
     document = dict(dump(Pipeline.start({}, limits=LIMITS)))
     document[part] = {**document[part], "schema": 2}
-    none = Limits(invalid_parameters=None, total_calls=None)
-    found = {"invalid": restore(document, limits=none).invalid.limit}
-    found["total"] = restore(document, limits=none).total.limit
-    assert found == {"invalid": 4, "total": 9, part: None}
+    given = Limits(invalid_parameters=number, total_calls=number)
+    found = {"invalid": restore(document, limits=given).invalid.limit}
+    found["total"] = restore(document, limits=given).total.limit
+    assert found == {"invalid": 4, "total": 9, part: number}
 
 
 def test_the_settings_of_a_snapshot_outrank_those_given_to_restore():

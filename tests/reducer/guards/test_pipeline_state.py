@@ -330,3 +330,28 @@ def test_a_batch_that_settles_where_no_request_is_known_tells_the_guard_nothing(
     before = session.state.side_effect
     session.settle(fates)
     assert session.state.side_effect == before
+
+
+def test_a_blocked_call_is_not_forgotten_over_one_that_runs_after_it():
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
+    session.round(ask("s1", "send", **TO_ANN))
+    step = session.propose(ask("s2", "send", **TO_ANN), ask("m", "mail", declaration=SENDS))
+    assert [each.fate for each in step.fates] == ["answer", "run"]
+    assert session.state.is_blocked is True
+
+
+@pytest.mark.parametrize(
+    ("mode", "keys"),
+    [
+        pytest.param(Mode.SHADOW, ["a#2", "a#3", "call#4"], id="by keys where nobody renames"),
+        pytest.param(Mode.WARN, ["a__dup_2", "call_gen_1"], id="by the names that are given"),
+    ],
+)
+def test_evidence_is_filed_under_the_key_of_its_call(mode, keys):
+    session = Session(every(mode))
+    session.round(ask("a", path="0"))
+    session.propose(ask("a", path="1"), ask("a", path="2"), ask(None, path="3"))
+    pending = session.state.identical.pending or ()
+    assert [each.call_id for each in pending] == keys
+    prints = [ask("x", path=path).call.fingerprint for path in "123"]
+    assert {each.fingerprint for each in pending} <= set(prints)
