@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from control_plane.client import contract
 from control_plane.client.answers import Assignment
-from control_plane.client.attributes import PromptEnd, labels_of, of_end, of_transition
-from control_plane.client.sink import Attributes, Labels, Sink
+from control_plane.client.attributes import PromptEnd, labels_of, of_end, of_transition, value_of
+from control_plane.client.sink import Attributes, Labels, Sink, never_raising
 from reducer.guards.transition import Transition
 from reducer.vocabulary import DisruptionKind, ExecutionStatus, Invariant, LoopType, Route
 
@@ -17,7 +17,8 @@ class PromptTelemetry:
 
     What makes no sense is not reported: a second start or end, anything of a guard without an
     assignment, a transition after the end, a disruption before it. Without any guard that is on,
-    nothing is.
+    nothing is. What is of another type than the signatures say is dropped and counted in
+    `GuardTelemetry.failures`; no method raises.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class PromptTelemetry:
         self._is_started = self._is_ended = self._is_loop_reported = False
         self._disruptions: set[DisruptionKind] = set()
 
+    @never_raising
     def started(self) -> None:
         """Report the start, before the first model request."""
         if not self._is_on or self._is_started or self._is_ended:
@@ -47,6 +49,7 @@ class PromptTelemetry:
         for labels in self._labels.values():
             self._sink.add(self._sink.instruments.prompts, 1, {**labels, contract.STAGE: "start"})
 
+    @never_raising
     def decided(
         self, transitions: Iterable[Transition], *, is_history_preserved: bool | None = None
     ) -> None:
@@ -57,57 +60,65 @@ class PromptTelemetry:
         if self._is_ended:
             return
         for transition in transitions:
-            ids = self._of_guard.get(transition.guard)
-            if ids is None:
-                continue
-            self._transitions += 1
-            said = of_transition(
-                transition,
-                sequence=self._transitions,
-                is_history_preserved=is_history_preserved,
-            )
-            self._sink.emit(contract.TRANSITION, {**ids, **said})
-            self._sink.add(self._sink.instruments.transitions, 1, labels_of(transition))
+            # One by one: a record that can't be built must not take the others with it.
+            self._decided(transition, is_history_preserved=is_history_preserved)
 
+    @never_raising
+    def _decided(self, transition: Transition, *, is_history_preserved: bool | None) -> None:
+        ids = self._of_guard.get(transition.guard)
+        if ids is None:
+            return
+        sequence = self._transitions + 1
+        said = of_transition(
+            transition, sequence=sequence, is_history_preserved=is_history_preserved
+        )
+        labels = labels_of(transition)
+        # Now the record is there, the number is spent: if it's lost from here on, a gap says so.
+        self._transitions = sequence
+        self._sink.emit(contract.TRANSITION, {**ids, **said})
+        self._sink.add(self._sink.instruments.transitions, 1, labels)
+
+    @never_raising
     def executed(self, status: ExecutionStatus) -> None:
         """Count a tool call that settled; only success and error are in the execution SLI."""
+        value = value_of(status, ExecutionStatus)
         if status in _COUNTED:
             for labels in self._labels.values():
                 self._sink.add(
                     self._sink.instruments.executions,
                     1,
-                    {**labels, contract.EXECUTION_STATUS: status.value},
+                    {**labels, contract.EXECUTION_STATUS: value},
                 )
 
+    @never_raising
     def loop_detected(self, loop: LoopType) -> None:
         """Report, once per prompt, which protection ended its turn."""
         if not self._is_on or self._is_loop_reported:
             return
+        said = {contract.LOOP_TYPE: value_of(loop, LoopType)}
         self._is_loop_reported = True
         guard = contract.GUARD_OF_LOOP.get(loop)
         of_guard = {} if guard is None else {contract.GUARD: guard}
-        self._sink.emit(
-            contract.LOOP_DETECTED, {**self._of_all, **of_guard, contract.LOOP_TYPE: loop.value}
-        )
+        self._sink.emit(contract.LOOP_DETECTED, {**self._of_all, **of_guard, **said})
 
+    @never_raising
     def violated(self, guard: str, invariant: Invariant) -> None:
         """Count an invariant that the host itself saw broken."""
+        said = {contract.INVARIANT: value_of(invariant, Invariant)}
         labels = self._labels.get(guard)
         if labels is not None:
-            self._sink.add(
-                self._sink.instruments.violations,
-                1,
-                {**labels, contract.INVARIANT: invariant.value},
-            )
+            self._sink.add(self._sink.instruments.violations, 1, {**labels, **said})
 
+    @never_raising
     def ended(self, end: PromptEnd) -> None:
         """Report the end, and how many transitions were reported before it."""
         if not self._is_on or self._is_ended:
             return
+        said = of_end(end)
         self._is_ended = True
+        self._sink.failures += end.wrong_numbers
         self._sink.emit(
-            contract.PROMPT_END,
-            {**self._of_all, **of_end(end), contract.TRANSITIONS: self._transitions},
+            contract.PROMPT_END, {**self._of_all, **said, contract.TRANSITIONS: self._transitions}
         )
         counters = self._sink.instruments
         for labels in self._labels.values():
@@ -120,17 +131,18 @@ class PromptTelemetry:
             if end.known_duration_seconds is not None:
                 self._sink.took(end.known_duration_seconds, labels)
 
+    @never_raising
     def disrupted(self, kind: DisruptionKind, *, offset_seconds: float) -> None:
         """Report that the user disconnected or tried again, within 600 s after the end.
 
         `offset_seconds` counts from the prompt's end. Later than that, and a second time of the
         same kind, it is no disruption of this prompt.
         """
+        said = {contract.DISRUPTION_KIND: value_of(kind, DisruptionKind)}
         is_within = 0 <= offset_seconds <= contract.DISRUPTION_LIMIT_SECONDS
         if not self._is_ended or not is_within or kind in self._disruptions:
             return
         self._disruptions.add(kind)
-        said = {contract.DISRUPTION_KIND: kind.value}
         self._sink.emit(
             contract.DISRUPTION,
             {**self._of_all, **said, contract.DISRUPTION_OFFSET: float(offset_seconds)},

@@ -1,7 +1,8 @@
 """Where events and counts leave the host: nothing that happens there comes back as an error."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from opentelemetry import metrics
 from opentelemetry._logs import Logger, LoggerProvider, NoOpLogger, get_logger
@@ -11,6 +12,8 @@ from control_plane.client import contract
 
 Attributes: TypeAlias = Mapping[str, str | bool | int | float | Sequence[str]]
 Labels: TypeAlias = Mapping[str, str]
+
+Given = ParamSpec("Given")
 
 # For an SDK that is not set to exponential buckets: agent prompts take seconds to an hour.
 _DURATION_BOUNDS_SECONDS = (
@@ -96,3 +99,30 @@ class Sink:
         except Exception:  # noqa: BLE001  # as above
             self.failures += 1
             return Instruments(NoOpMeter(contract.SCOPE, contract.SCOPE_VERSION))
+
+
+class Reporter(Protocol):
+    """What reports through a sink."""
+
+    _sink: Sink
+
+
+AnyReporter = TypeVar("AnyReporter", bound=Reporter)
+
+
+def never_raising(
+    method: Callable[Concatenate[AnyReporter, Given], None],
+) -> Callable[Concatenate[AnyReporter, Given], None]:
+    """Wrap a reporter's method: what goes wrong in it is counted in `failures` and goes no further.
+
+    A host's code may pass what no type checker has seen; an agent's turn must not end for it.
+    """
+
+    @wraps(method)
+    def counting(reporter: AnyReporter, /, *args: Given.args, **kwargs: Given.kwargs) -> None:
+        try:
+            method(reporter, *args, **kwargs)
+        except Exception:  # noqa: BLE001  # as above
+            reporter._sink.failures += 1  # noqa: SLF001  # a method of the reporter's own
+
+    return counting
