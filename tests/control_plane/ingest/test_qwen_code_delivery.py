@@ -110,7 +110,8 @@ def as_protobuf(body: Body) -> bytes:
                 return value
 
     request = REQUESTS[body.signal]()
-    return ParseDict(with_bytes(body.told), request, ignore_unknown_fields=True).SerializeToString()
+    ParseDict(with_bytes(body.told), request, ignore_unknown_fields=True)
+    return bytes(request.SerializeToString())
 
 
 def _id(key: str, value: Any) -> str:
