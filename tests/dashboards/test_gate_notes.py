@@ -91,9 +91,9 @@ def test_a_promotion_on_two_periods_asks_for_the_words(render: Render) -> None:
 def test_looks_for_harm_say_what_was_seen_and_done(render: Render) -> None:
     said = words(gate_of(render, replace(samples.GATE_PAGE, looks=(ALARM, QUIET))))
 
-    assert "Looks for harm in wave 3, newest first" in said
-    assert "raised, enforce lowered to warn" in said
-    assert "none No alarm about turns: no harm." in said.replace("noneNo", "none No")
+    assert "alarm raised, enforce lowered to warn. Alarm about completion" in said
+    assert "1 earlier look of wave 3" in said.replace("\N{NO-BREAK SPACE}", " ")
+    assert "no alarm. No alarm about turns: no harm." in said
 
 
 def test_the_guard_page_shows_the_looks_of_the_newest_wave_that_had_any(render: Render) -> None:
