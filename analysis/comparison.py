@@ -22,17 +22,24 @@ class Judge:
     """What all metrics of one evaluation share. `cohorts` are (treated, reference).
 
     Away from a declared look (`is_look` false) figures are shown and nothing is judged:
-    a verdict asked for on any day would be wrong more often than alpha says.
+    a verdict asked for on any day would be wrong more often than alpha says. Sentences say `names`,
+    in the order of `cohorts`, where somebody calls them otherwise.
     """
 
     cohorts: tuple[Cohort, Cohort]
     key: DrawKey
     policy: GatePolicy
     is_look: bool
+    names: tuple[str, str] | None = None
     draws: Draws = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "draws", Draws(self.key))
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """What sentences call the cohorts."""
+        return self.cohorts if self.names is None else self.names
 
     def compare(
         self,
@@ -55,7 +62,7 @@ class Judge:
         limit = 0.0 if margin is None else margins.harm_margin(metric, margin)
         shown = -margin if margin is not None and metric.is_higher_better else margin
         blank = Figures(metric, NO_TRIALS, NO_TRIALS, margin=shown)
-        asker = Asker(self.cohorts, self.policy)
+        asker = Asker(self.called, self.policy)
         asked: Question | LatencyQuestion | NoAnswer
         if metric is Metric.LATENCY_P95:
             # Turns are counted per prompt started, and so name every owner that started one.
@@ -70,7 +77,7 @@ class Judge:
             return self._without_data(asked)
         figures = asked.figures
         if margin is None:
-            seen = sentences.seen(figures, self.cohorts)
+            seen = sentences.seen(figures, self.called)
             sentence = f"For information: {seen}, {sentences.interval(figures)}."
             return MetricResult(figures, None, None, sentence)
         if not self.is_look:
@@ -113,7 +120,7 @@ class Judge:
     def _found(
         self, figures: Figures, verdict: Verdict, reason: MetricReason | None, *, tail: str
     ) -> MetricResult:
-        seen = sentences.seen(figures, self.cohorts)
+        seen = sentences.seen(figures, self.called)
         said = "; ".join([tail, *sentences.remarks(figures)])
         return MetricResult(
             figures, verdict, reason, f"{sentences.LEADS[verdict]}: {seen}, {said}."

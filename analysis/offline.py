@@ -68,7 +68,7 @@ def analyse(
     """
     owners = read_columns(file, arms)
     totals = checked_totals(owners.totals)
-    judge = Judge(PAIR, KEY, policy, is_look=True)
+    judge = Judge(PAIR, KEY, policy, is_look=True, names=(arms.treated, arms.control))
     margins = policy.margins[Gate.ENFORCE]
     metrics = tuple(
         judge.compare(

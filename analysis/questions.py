@@ -11,7 +11,7 @@ from analysis.frames import Outcomes
 from analysis.report import Figures, MetricReason
 from analysis.rerandomisation import Draws, Rerandomisation
 from reducer.rollout.policy import GatePolicy
-from reducer.vocabulary import Cohort, Metric
+from reducer.vocabulary import Metric
 
 # The bound is searched to this part of the standard error, or of the margin where that is more.
 OF_STANDARD_ERROR = 0.01
@@ -20,9 +20,9 @@ OF_MARGIN = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: the cohorts compared (treated, reference), and the policy they are judged by."""
+    """Who asks: what the cohorts are called (treated, reference), and the policy to judge by."""
 
-    cohorts: tuple[Cohort, Cohort]
+    cohorts: tuple[str, str]
     policy: GatePolicy
 
     def without(self, pair: tuple[CohortRatio | None, CohortRatio | None]) -> str:
