@@ -25,6 +25,7 @@ HARMLESS = ToolDeclaration(side_effect=False)
 KEYED = ToolDeclaration(idempotency_key_fields=("order",))
 USE = FirstUse("c1", "r1", 5)
 HERE = identity_of(place_of(Ladder(), "r1", None), Layer.ARGUMENTS, "d")
+IN_THREAD = identity_of(place_of(Ladder(scope=Scope.THREAD), "r1", "t"), Layer.ARGUMENTS, "d")
 BEFORE = SideEffectDuplicate(
     Mode.ENFORCE,
     tracks={HERE: Track(USE)},
@@ -147,3 +148,18 @@ def test_an_occasion_is_where_and_when_its_calls_are_looked_at():
     place = place_of(Ladder(scope=Scope.THREAD), "r1", "t")
     assert (occasion.now_ms, occasion.thread, occasion.channel) == (7, "t", "mail")
     assert occasion.place == place
+
+
+def test_a_refusal_in_a_thread_is_the_requests_own():
+    work = Work(BEFORE, "r1")
+    assert (work.refused_of(IN_THREAD), work.refused_of(HERE)) == (None, None)
+    work.refuse([IN_THREAD], USE)
+    assert work.refused == {HERE: USE}
+    assert (work.refused_of(IN_THREAD), work.refused_of(HERE)) == (USE, USE)
+    assert Work(work.done(), "r2").refused_of(IN_THREAD) is None
+
+
+def test_a_threads_identity_has_a_second_place_and_a_requests_has_none():
+    work = Work(BEFORE, "r1")
+    assert work.places_of(HERE) == (HERE,)
+    assert work.places_of(IN_THREAD) == (IN_THREAD, HERE)

@@ -25,7 +25,7 @@ def test_calls_up_to_the_limit_run(batches, reasons, count):
     for proposed in batches:
         state, reason = reduce(state, proposed)
         found.append(reason)
-    assert (found, state.count) == (reasons, count)
+    assert (found, state.count, state.limit) == (reasons, count, 5)
     assert state.is_latched is (LoopType.TOTAL_TOOL_CALLS in reasons)
 
 
