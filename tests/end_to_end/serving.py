@@ -35,6 +35,8 @@ class Served:
     data_dir: Path
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    options: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -43,7 +45,8 @@ class Served:
     @property
     def environment(self) -> dict[str, str]:
         mine = {"GUARDWAVE_DATA": str(self.data_dir), "GUARDWAVE_PORT": str(self.port)}
-        return {**{k: v for k, v in os.environ.items() if k != "REDIS_URL"}, **mine}
+        kept = {k: v for k, v in os.environ.items() if k != "REDIS_URL"}
+        return {**kept, **mine, **self.variables}
 
     @property
     def log(self) -> str:
@@ -53,7 +56,7 @@ class Served:
         """Start it and wait until it says that it is ready."""
         with (self.data_dir / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "control_plane.cli", "serve"],
+                [sys.executable, "-m", "control_plane.cli", "serve", *self.options],
                 env=self.environment,
                 stdout=log,
                 stderr=log,
