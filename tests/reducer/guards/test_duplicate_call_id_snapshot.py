@@ -131,3 +131,8 @@ def test_a_verdict_names_the_providers_id_in_every_mode(mode):
         step = reduce(start, BatchProposed(tuple((each,) for each in batch)))
         assert [each.raw_id for each in step.verdicts] == [each.call_id for each in batch]
         start = step.state
+
+
+def test_names_are_made_with_neutral_words_unless_the_host_has_its_own():
+    names = DuplicateCallId.start(Mode.WARN).names
+    assert (names.suffix, names.generated_prefix) == ("__dup_", "call_gen_")

@@ -100,3 +100,25 @@ def test_of_two_calls_with_one_count_the_first_leads_and_is_told():
     steps = run_of(IdenticalCall.start(Mode.WARN), [pair, pair])
     assert {step.state.tallies.leader for step in steps} == {call(command="ls").fingerprint}
     assert [each.candidate_ordinal for each in steps[-1].transitions] == [1]
+
+
+def test_a_run_fails_at_five_equal_calls_and_restarts_counts_32_times_at_most():
+    start = IdenticalCall.start(Mode.WARN)
+    assert (start.threshold, start.max_evidence_resets) == (5, 32)
+
+
+@pytest.mark.parametrize(
+    ("mode", "times", "turn"),
+    [
+        pytest.param(Mode.ENFORCE, 1, TurnMode.NORMAL, id="nothing repeats enough"),
+        pytest.param(Mode.ENFORCE, 2, TurnMode.SYNTHESIS_ONLY, id="one short of the limit"),
+        pytest.param(Mode.WARN, 2, TurnMode.NORMAL, id="warn keeps the tools on"),
+        pytest.param(Mode.SHADOW, 2, TurnMode.NORMAL, id="shadow changes nothing"),
+    ],
+)
+def test_what_the_next_turn_will_be_is_known_before_it_starts(mode, times, turn):
+    rounds = [TurnStarted(), ONE, BatchSettled()] * times
+    state = run_of(IdenticalCall.start(mode, threshold=3), rounds)[-1].state
+    assert state.next_turn_mode is turn
+    assert reduce(state, TurnStarted()).state.next_turn_mode is turn
+    assert reduce(state, ONE).state.next_turn_mode is None
