@@ -6,6 +6,7 @@ from reducer.guards.identical_call import (
     BatchSettled,
     Budget,
     CallsProposed,
+    Event,
     Failure,
     IdenticalCall,
     RunAction,
@@ -16,6 +17,7 @@ from reducer.guards.identical_call import (
     reduce,
 )
 from reducer.guards.identical_call.state import PendingCall
+from reducer.guards.identical_call.tally import Tallies
 from reducer.vocabulary import GuardPhase, Mode
 from tests.reducer.guards.calls import call, run_of, unreadable
 
@@ -105,6 +107,7 @@ def test_of_two_calls_with_one_count_the_first_leads_and_is_told():
 def test_a_run_fails_at_five_equal_calls_and_restarts_counts_32_times_at_most():
     start = IdenticalCall.start(Mode.WARN)
     assert (start.threshold, start.max_evidence_resets) == (5, 32)
+    assert start.tallies == Tallies({}, None, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_a_run_fails_at_five_equal_calls_and_restarts_counts_32_times_at_most():
     ],
 )
 def test_what_the_next_turn_will_be_is_known_before_it_starts(mode, times, turn):
-    rounds = [TurnStarted(), ONE, BatchSettled()] * times
+    rounds: list[Event] = [TurnStarted(), ONE, BatchSettled()] * times
     state = run_of(IdenticalCall.start(mode, threshold=3), rounds)[-1].state
     assert state.next_turn_mode is turn
     assert reduce(state, TurnStarted()).state.next_turn_mode is turn

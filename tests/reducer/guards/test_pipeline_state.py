@@ -355,3 +355,18 @@ def test_evidence_is_filed_under_the_key_of_its_call(mode, keys):
     assert [each.call_id for each in pending] == keys
     prints = [ask("x", path=path).call.fingerprint for path in "123"]
     assert {each.fingerprint for each in pending} <= set(prints)
+
+
+def test_the_limits_of_a_session_are_these_unless_the_host_sets_its_own():
+    state = Pipeline.start(every(Mode.ENFORCE))
+    assert (state.total.limit, state.invalid.limit) == (100, 3)
+    assert (state.identical.threshold, state.identical.max_evidence_resets) == (5, 32)
+    assert state.side_effect.ladder == Ladder(Action.SUSPEND)
+
+
+def test_only_what_a_provider_sent_twice_is_observed_as_its_duplicate():
+    session = Session(limits=Limits(ladder=Ladder(Action.BLOCK)))
+    session.round(ask("s1", "send", **TO_ANN))
+    step = session.propose(ask("s2", "send", **TO_ANN), ask("s1", "send", **TO_ANN))
+    assert [each.fate for each in step.fates] == ["answer", "answer"]
+    assert [each.not_run().is_provider_duplicate for each in step.fates] == [False, True]

@@ -54,6 +54,14 @@ def test_an_error_text_cannot_be_passed_on(text):
         dataclasses.replace(TRACKED, error_type=text)
 
 
+def test_a_transition_of_no_streak_has_no_number_and_counts_nothing():
+    assert (TRACKED.candidate_ordinal, TRACKED.failure_count, TRACKED.batch_count) == (
+        0,
+        None,
+        None,
+    )
+
+
 def test_a_transition_has_no_field_for_tool_data():
     sensitive = re.compile("argument|result|text|message|stack|path|server|user|owner|prompt|key")
     assert not [f.name for f in dataclasses.fields(Transition) if sensitive.search(f.name)]
