@@ -35,13 +35,9 @@ class Proposer:
 def tool_call(call: RequestedCall) -> ToolCall:
     """Return a call by its digest; one whose arguments can't be read equals no other."""
     arguments = read_arguments(call.arguments)
-    name = call.tool if call.tool.strip() else "?"
     if arguments is None:
-        return ToolCall(call.call_id, name, None)
-    try:
-        return ToolCall.of(call.call_id, name, arguments)
-    except ValueError:  # NaN, or nested beyond reason: malformed data never stops a prompt
-        return ToolCall(call.call_id, name, None)
+        return ToolCall(call.call_id, call.tool, None)
+    return ToolCall.of(call.call_id, call.tool, arguments)
 
 
 def seed(transcript: Transcript) -> HistorySeeded:

@@ -72,13 +72,18 @@ class ToolAnswer:
 Message: TypeAlias = UserText | SystemText | AssistantTurn | ToolAnswer
 
 
-def read_message(line: str) -> Message:
-    """Return the message that one line of a transcript holds.
+def read_messages(line: str) -> Iterable[Message]:
+    """Yield the messages that one line of a transcript holds: one, or a list of some.
 
     Raises:
         ValueError: the line holds none.
     """
-    document = json.loads(line)
+    found = json.loads(line)
+    for document in found if isinstance(found, list) else [found]:
+        yield _message(document)
+
+
+def _message(document: Mapping[str, object]) -> Message:
     try:
         text = str(document["content"])
         match document["role"]:
@@ -89,7 +94,8 @@ def read_message(line: str) -> Message:
             case "tool":
                 return ToolAnswer(str(document["tool_call_id"]), text)
             case "assistant":
-                return AssistantTurn(text, tuple(_calls(document.get("tool_calls", ()))))
+                asked = document.get("tool_calls", ())
+                return AssistantTurn(text, tuple(_calls(asked)))  # type: ignore[arg-type]  # caught
     except (KeyError, TypeError) as error:
         raise ValueError(f"a line of the transcript is no message: {error!r} is wrong") from error
     raise ValueError("a line of the transcript is no message: its role is unknown")

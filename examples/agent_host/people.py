@@ -35,6 +35,11 @@ class Drained:
     texts: tuple[str, ...] = ()
     has_queued_prompt: bool = False
 
+    def and_then(self, late: "Drained") -> "Drained":
+        """Return what came by now, of what had come before and what came late."""
+        has_queued_prompt = self.has_queued_prompt or late.has_queued_prompt
+        return Drained(self.texts + late.texts, has_queued_prompt)
+
 
 class DrainError(Exception):
     """What came meanwhile could not be asked for."""

@@ -175,28 +175,32 @@ class PromptRun:
 
     def _settle(self, done: list[Done]) -> Result | None:
         drained, is_reliable = self._drain()
-        texts = drained.texts
         before = self.guards
         step = self._settled(done, drained, is_reliable=is_reliable)
         if step.stop is not None:
             # What the person did meanwhile outranks a stop: look once more before it stands.
             if self._person().is_cancelled():
                 self.guards = before
+                self._keep(step, drained)
                 raise Interrupted
-            late, is_reliable = self._drain()
-            if late.texts or late.has_queued_prompt or not is_reliable:
-                texts += late.texts
+            late, is_late_reliable = self._drain()
+            if late.texts or late.has_queued_prompt or not is_late_reliable:
+                drained, is_reliable = drained.and_then(late), is_reliable and is_late_reliable
                 self.guards = before
-                step = self._settled(done, late, is_reliable=is_reliable)
-        for found in step.first_uses:
-            self._around.proposer.first_uses.keep(found)
-        self._around.transcript.add(*(UserText(text) for text in texts))
+                step = self._settled(done, drained, is_reliable=is_reliable)
+        self._keep(step, drained)
         if step.stop is not None:
             return self._stop(step)
         self._report(step)
         if step.reminder is not None:
             self._around.transcript.add(SystemText(step.reminder))
         return None
+
+    def _keep(self, step: PipelineStep, drained: Drained) -> None:
+        """Keep what was done for the first time, and what the person said meanwhile."""
+        for found in step.first_uses:
+            self._around.proposer.first_uses.keep(found)
+        self._around.transcript.add(*(UserText(text) for text in drained.texts))
 
     def _settled(self, done: list[Done], drained: Drained, *, is_reliable: bool) -> PipelineStep:
         """Tell the guards what became of the batch, without reporting what they decide yet."""

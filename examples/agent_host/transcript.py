@@ -11,7 +11,7 @@ from examples.agent_host.messages import (
     RequestedCall,
     ToolAnswer,
     Wire,
-    read_message,
+    read_messages,
 )
 
 UNANSWERED = "Nothing is known of this call: the agent was interrupted."
@@ -22,7 +22,11 @@ class TranscriptError(Exception):
 
 
 class Transcript:
-    """Messages in order, in memory and on disk; a message is in it when the disk has it."""
+    """Messages in order, in memory and on disk; a message is in it when the disk has it.
+
+    What is added together stands on one line, so that a crash leaves all of it or a line without
+    an end, which counts for nothing.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read what an earlier process wrote.
@@ -31,9 +35,10 @@ class Transcript:
             ValueError: a line of the file is no message.
         """
         self._path = path
-        self._messages = (
-            [read_message(line) for line in path.read_text().splitlines()] if path.exists() else []
-        )
+        found = path.read_bytes() if path.exists() else b""
+        self._whole_bytes = found.rfind(b"\n") + 1
+        whole = found[: self._whole_bytes].decode()
+        self._messages = [each for line in whole.splitlines() for each in read_messages(line)]
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -48,15 +53,25 @@ class Transcript:
         """
         if not messages:
             return
-        lines = "".join(f"{json.dumps(each.wire())}\n" for each in messages)
+        wires = [each.wire() for each in messages]
+        line = f"{json.dumps(wires[0] if len(wires) == 1 else wires)}\n".encode()
         try:
-            with self._path.open("a") as file:
-                file.write(lines)
-                file.flush()
-                os.fsync(file.fileno())
+            self._append(line)
         except OSError as error:
             raise TranscriptError(f"the transcript was not written: {error.strerror}") from error
         self._messages.extend(messages)
+
+    def _append(self, line: bytes) -> None:
+        self._path.touch()
+        with self._path.open("r+b") as file:
+            if file.seek(0, os.SEEK_END) > self._whole_bytes:
+                # A line that was cut short, by a crash or by a full disk.
+                file.truncate(self._whole_bytes)
+                file.seek(self._whole_bytes)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+            self._whole_bytes = file.tell()
 
     def wire(self) -> list[Wire]:
         """Return the conversation for a model, which wants an answer to each of its calls.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.agent_host.messages import SystemText
+from examples.agent_host.messages import SystemText, UserText
 from examples.agent_host.people import CHAT_BRIDGE, MAIL_BRIDGE, Drained, DrainError, DrainRequest
 from examples.agent_host.stub_model import Fail, Say
 from examples.agent_host.tools import Report
@@ -162,6 +162,37 @@ def test_a_cancellation_while_the_host_drains_outranks_a_stop_too(world):
     world.play(*(failing(turn) for turn in range(9)))
     assert world.prompt().outcome is Outcome.CANCELLED
     assert world.decisions() == ["tracked", "warned"]
+
+
+@pytest.mark.parametrize("drains", [3, 4], ids=["before the second look", "while it is taken"])
+def test_what_was_said_before_a_cancellation_at_a_stop_is_kept(world, drains):
+    world.person.cancels = lambda: len(world.person.drains) >= drains
+    world.person.says = lambda number: Drained((f"said {number}",) if number == drains else ())
+    world.play(*(failing(turn) for turn in range(9)))
+    assert world.prompt().outcome is Outcome.CANCELLED
+    assert world.transcript.messages[-1] == UserText(f"said {drains}")
+    assert world.decisions()[:2] == ["tracked", "warned"]
+    assert "stopped" not in world.decisions()
+
+
+@pytest.mark.parametrize("broken", [3, 4], ids=["the first look", "the second look"])
+def test_a_stop_stands_only_when_both_looks_at_the_input_were_reliable(world, broken):
+    def says(number):
+        if number == broken:
+            raise DrainError
+        return Drained(has_queued_prompt=number == 4)
+
+    world.person.says = says
+    world.play(*(failing(turn) for turn in range(3)), DONE)
+    assert world.prompt().outcome is Outcome.COMPLETED
+    last = world.events("agent.guard.transition")[-1]
+    assert last["agent.guard.reset.reason"] == "unreliable_input"
+
+
+def test_input_of_both_looks_is_kept_in_order_and_counts():
+    said = Drained(("a",), has_queued_prompt=True).and_then(Drained(("b",)))
+    assert said == Drained(("a", "b"), has_queued_prompt=True)
+    assert Drained().and_then(Drained(has_queued_prompt=True)).has_queued_prompt
 
 
 @pytest.mark.parametrize("failure", [Fail(500), Fail(200)], ids=["an error", "a broken stream"])
