@@ -4,11 +4,20 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import assert_never
 
 from redis import Redis
 
 from control_plane.stores.clients import is_cluster
-from control_plane.stores.evidence_events import Event, EvidenceBatch, PromptEvent
+from control_plane.stores.evidence_events import (
+    Event,
+    EvidenceBatch,
+    PromptEvent,
+    QuarantinedEvent,
+    RefusedEvent,
+    RepeatedEvent,
+    VolumeEvent,
+)
 from control_plane.stores.evidence_points import PointEvent, PointOwner
 
 OWNER_BUCKETS = 256
@@ -57,12 +66,15 @@ def split(batch: EvidenceBatch, count: int) -> Iterator[tuple[int, EvidenceBatch
 
 def _shard_of(event: Event, count: int) -> int:
     match event:
-        case PromptEvent():
+        case PromptEvent() | RepeatedEvent():
             return shard_of_owner(event.prompt.owner_bucket, count)
         case PointEvent(owner=PointOwner(owner_bucket=bucket)):
             return shard_of_owner(bucket, count)
         case PointEvent():
             # A stream's points meet where what is known of the stream is.
             return zlib.crc32(event.stream.suffix.encode()) % count
-        case _:
+        case VolumeEvent() | QuarantinedEvent() | RefusedEvent():
             return event.seen.digest % count
+        case _:
+            # Another kind of event has to say where what is known together with it lies.
+            assert_never(event)

@@ -49,7 +49,7 @@ class Deployment:
         """Return the prompts of each owner in the evidence, each whole."""
         days = [self.at.date()]
         rows = self.context.evidence.owner_days(ENVIRONMENT, GUARD, 1, days)
-        assert all(row.started == row.ended == row.completed == row.covered for row in rows)
+        assert all(row.started == row.ended == row.completed == row.covered for row in rows), rows
         place = {each.split(".")[2]: at for at, each in enumerate(self.ids)}
         return Counter({place[row.owner]: row.started for row in rows})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.control_plane.stores.clusters import Node
+from tests.control_plane.stores.clusters import Node, cluster_in
 from tests.control_plane.web_workers import until
 from tests.faults.senders import (
     Deployment,
@@ -125,3 +125,21 @@ def test_a_disk_that_is_full(server, policy):
                 assert deployment.stored() == load.everything()
         finally:
             node.kill()
+
+
+def test_a_cluster_that_loses_a_node_and_gets_it_back(server):
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        cluster_in(Path(directory)) as cluster,
+    ):
+        url = cluster.settings.redis_url
+        assert url is not None
+        with deployed(server, REDIS_URL=url, GUARDWAVE_STORE="cluster") as deployment:
+            load = Load.on(deployment, bodies=20)
+            load.wait_for(0.3)
+            lost = cluster.nodes[1]
+            lost.kill()
+            assert until(lambda: any(each.answers[503] for each in load.senders), within=30)
+            lost.start()
+            assert set(load.finish()) == {200, 503}
+            assert deployment.stored() == load.everything()

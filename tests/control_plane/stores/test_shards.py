@@ -14,6 +14,7 @@ from control_plane.stores.evidence_events import (
     PromptKey,
     QuarantinedEvent,
     RefusedEvent,
+    RepeatedEvent,
     Seen,
     Sighting,
     Started,
@@ -50,6 +51,7 @@ events = st.one_of(
         st.just(True),
         st.just(Started(8)),
     ),
+    st.builds(RepeatedEvent, st.just([]), seens, prompts, st.just(DAY.isoformat())),
     st.builds(VolumeEvent, seens, st.just(DAY), st.just(CELL), st.just("n")),
     st.builds(
         PointEvent,
@@ -98,7 +100,7 @@ def test_what_is_known_together_stays_together(batch):
     for shard, part in split(batch, SHARDS_OF_A_CLUSTER):
         for event in part.events:
             match event:
-                case PromptEvent():
+                case PromptEvent() | RepeatedEvent():
                     places["owner", event.prompt.owner_bucket].add(shard)
                 case PointEvent(owner=PointOwner(owner_bucket=bucket)):
                     places["owner", bucket].add(shard)
