@@ -45,7 +45,10 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class OfflineResult:
-    """What a file shows: the worst of its metrics and its balance. Counts are owners with data."""
+    """What a file shows: the worst of its metrics and its balance. Counts are owners with data.
+
+    `remarks` say which columns of the file were passed over.
+    """
 
     arms: Arms
     treated: int
@@ -55,6 +58,7 @@ class OfflineResult:
     verdict: Verdict
     reason: str | None
     sentence: str
+    remarks: tuple[str, ...]
 
 
 def analyse(
@@ -85,7 +89,17 @@ def analyse(
     verdict, reason, sentence = _worst(metrics, balance)
     active = totals.loc[totals["started"] > 0, COHORT]
     treated, control = (int((active == cohort.value).sum()) for cohort in PAIR)
-    return OfflineResult(arms, treated, control, metrics, balance, verdict, reason, sentence)
+    return OfflineResult(
+        arms=arms,
+        treated=treated,
+        control=control,
+        metrics=metrics,
+        balance=balance,
+        verdict=verdict,
+        reason=reason,
+        sentence=sentence,
+        remarks=owners.remarks,
+    )
 
 
 def to_wire(result: OfflineResult) -> Mapping[str, JsonValue]:
@@ -108,6 +122,7 @@ def to_wire(result: OfflineResult) -> Mapping[str, JsonValue]:
         "verdict": result.verdict.value,
         "reason": result.reason,
         "sentence": result.sentence,
+        "remarks": result.remarks,
     }
 
 

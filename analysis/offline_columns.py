@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.baseline import COMPARABLE, LEAST_DAYS, Baseline
-from analysis.frames import COHORT, EXACT, OWNER, Floats, checked_owners, refuse_cells
+from analysis.frames import COHORT, EXACT, OWNER, Flags, Floats, checked_owners, refuse_cells
 from analysis.histograms import (
     BUCKET,
     COUNT,
@@ -24,24 +24,26 @@ from analysis.histograms import (
     OwnerHistograms,
     merged,
 )
+from analysis.offline_header import (
+    ARM,
+    BEFORE,
+    BOUNDS,
+    COUNT_NAMES,
+    HISTOGRAM,
+    SCALE,
+    known_columns,
+)
 from reducer.vocabulary import Cohort
 
-ARM = "arm"
-# What a file calls each count of owner totals.
-COUNT_NAMES: Mapping[str, str] = {
-    "started": "prompts",
-    "cancelled": "cancelled",
-    "completed": "completions",
-    "disrupted": "disconnects",
-    "tokens": "tokens",
-    "turns": "turns",
-}
-BEFORE = "pre_"
-NEEDED = (OWNER, ARM, *(name for name in COUNT_NAMES.values() if name != "cancelled"))
-HISTOGRAM, SCALE, BOUNDS = "latency_hist", "latency_scale", "latency_bounds"
-OPTIONAL = ("cancelled", HISTOGRAM, SCALE, BOUNDS)
 # A file names no days: its pre_* columns are taken for the week that CUPED asks for.
 WEEK = tuple(dt.date(2000, 1, 3) + dt.timedelta(days=day) for day in range(LEAST_DAYS))
+
+# As many arms as a message lists.
+MOST_NAMED = 5
+# A float holds 2^1000 ms and 2^-1000 ms; no prompt takes either.
+MOST_DOUBLINGS = 1000.0
+# Between the fastest and the slowest bucket of a file, at its coarsest scale.
+MOST_BUCKETS = 2**20
 
 
 class Arms(NamedTuple):
@@ -52,11 +54,15 @@ class Arms(NamedTuple):
 
 
 class OwnerFile(NamedTuple):
-    """A file as evidence. `totals` has a row per owner, with `cohort` enforced or control."""
+    """A file as evidence. `totals` has a row per owner, with `cohort` enforced or control.
+
+    `remarks` say which of its columns were passed over, and why.
+    """
 
     totals: pd.DataFrame
     durations: Durations | None
     baseline: Baseline | None
+    remarks: tuple[str, ...]
 
 
 def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
@@ -64,16 +70,19 @@ def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
 
     Raises:
         ValueError: naming column, row (the frame's index) and value, for a column that is missing
-            or unknown, an owner that is unnamed or there twice, an arm that is neither of both, or
-            a cell that is no count or contradicts another one.
+            or looks like a slip of a known one, an owner that is unnamed or there twice, an arm
+            that is neither of both, or a cell that is no count or contradicts another one.
     """
-    _check_names(file, arms)
+    if arms.treated == arms.control:
+        raise ValueError(f"both arms are {arms.treated!r}; name two")
+    file, remarks = known_columns(file)
     owners = checked_owners(file)
     is_twice = file[OWNER].duplicated().to_numpy()
     refuse_cells(file, is_twice, OWNER, why="is there twice; give each owner one row")
     is_treated = (file[ARM] == arms.treated).to_numpy()
     is_neither = ~is_treated & (file[ARM] != arms.control).to_numpy()
-    refuse_cells(file, is_neither, ARM, why=f"is neither {arms.treated!r} nor {arms.control!r}")
+    if is_neither.any():
+        refuse_cells(file, is_neither, ARM, why=_neither(file, arms))
     totals = pd.DataFrame(
         {
             OWNER: owners,
@@ -81,27 +90,16 @@ def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
             **_counts(file, ""),
         }
     )
-    return OwnerFile(totals, _durations(file, totals), _baseline(file, owners))
+    return OwnerFile(totals, _durations(file, totals), _baseline(file, owners), remarks)
 
 
-def _check_names(file: pd.DataFrame, arms: Arms) -> None:
-    if arms.treated == arms.control:
-        raise ValueError(f"both arms are {arms.treated!r}; name two")
-    before = {f"{BEFORE}{name}" for name in COUNT_NAMES.values()}
-    for column in file.columns:
-        if column not in {*NEEDED, *OPTIONAL, *before}:
-            known = ", ".join([*NEEDED, *OPTIONAL, *sorted(before)])
-            raise ValueError(f"column {column!r} is not known; rename or drop it, known: {known}")
-    needed = [*NEEDED]
-    if before & set(file.columns):
-        needed += [f"{BEFORE}{name}" for name in COUNT_NAMES.values() if name != "cancelled"]
-    if HISTOGRAM in file.columns and not {SCALE, BOUNDS} & set(file.columns):
-        needed.append(SCALE)
-    if {SCALE, BOUNDS} & set(file.columns):
-        needed.append(HISTOGRAM)
-    for column in needed:
-        if column not in file.columns:
-            raise ValueError(f"column {column!r} is missing; the columns are {list(file.columns)}")
+def _neither(file: pd.DataFrame, arms: Arms) -> str:
+    found = sorted(set(file[ARM].astype(str)))
+    named = ", ".join(map(repr, found[:MOST_NAMED])) + (", ..." if len(found) > MOST_NAMED else "")
+    return (
+        f"is neither {arms.treated!r} nor {arms.control!r}; the arms of the file are {named}, name "
+        "the two to compare"
+    )
 
 
 def _counts(file: pd.DataFrame, prefix: str) -> Mapping[str, Floats]:
@@ -148,6 +146,7 @@ def _durations(file: pd.DataFrame, totals: pd.DataFrame) -> Durations | None:
     if BOUNDS in file.columns:
         return _explicit(file, entries)
     scales = _scales(file)
+    _refuse_far(file, entries, scales)
     parts = [
         OwnerHistograms.of(entries[entries.index.isin(file.index[scales == scale])], int(scale))
         for scale in np.unique(scales[~np.isnan(scales)])
@@ -186,19 +185,36 @@ def _scales(file: pd.DataFrame) -> Floats:
     return np.where(has_any, scales, np.nan)
 
 
+def _refuse_far(file: pd.DataFrame, entries: pd.DataFrame, scales: Floats) -> None:
+    """Refuse a bucket that no duration can have, or one that is too far from the others."""
+    if entries.empty:
+        return
+    scale = pd.Series(scales, index=file.index).reindex(entries.index).to_numpy()
+    buckets = entries[BUCKET].to_numpy()
+    # Both edges: of a coarse bucket the lower one may be far out as well.
+    doublings = np.maximum(np.abs(buckets), np.abs(buckets + 1)) * np.exp2(-scale)
+    why = "has a bucket whose edge is beyond 2^1000 ms or 2^-1000 ms; check bucket and scale"
+    _refuse_entries(file, entries, doublings > MOST_DOUBLINGS, why)
+    coarse = np.floor(buckets * np.exp2(scale.min() - scale))
+    why = f"has a bucket more than {MOST_BUCKETS // 2:,} buckets away from the middle of the file"
+    is_far = np.abs(coarse - np.median(coarse)) > MOST_BUCKETS // 2
+    _refuse_entries(file, entries, is_far, f"{why}; check bucket and scale")
+
+
+def _refuse_entries(file: pd.DataFrame, entries: pd.DataFrame, is_bad: Flags, why: str) -> None:
+    refuse_cells(file, file.index.isin(entries.index[is_bad]), HISTOGRAM, why=why)
+
+
 def _explicit(file: pd.DataFrame, entries: pd.DataFrame) -> ExplicitHistograms:
     """Return histograms whose bounds stand in every row that has one, always the same."""
-    if SCALE in file.columns:
-        raise ValueError(f"columns {SCALE!r} and {BOUNDS!r} exclude each other; give one of them")
     has_any = file.index.isin(entries.index)
     texts = file[BOUNDS].fillna("").astype(str).str.split().str.join(" ")
     first = texts[has_any].iloc[0] if has_any.any() else ""
     is_other = has_any & (texts != first).to_numpy()
     refuse_cells(file, is_other, BOUNDS, why=f"are not the bounds of the first row, {first!r}")
-    try:
-        bounds = tuple(float(word) for word in first.split())
-    except ValueError:
-        raise ValueError(f"column {BOUNDS!r}: {first!r} are no numbers; give ms") from None
+    bounds = _bounds(first)
+    why = "are no bounds; write numbers of ms above 0 that rise, such as 10 100 1000"
+    refuse_cells(file, has_any & (len(bounds) == 0), BOUNDS, why=why)
     is_outside = ~entries[BUCKET].between(0, len(bounds)).to_numpy()
     why = f"is no bucket of {len(bounds)} bounds; they are counted from 0 to {len(bounds)}"
     refuse_cells(entries.rename(columns={BUCKET: HISTOGRAM}), is_outside, HISTOGRAM, why=why)
@@ -206,3 +222,13 @@ def _explicit(file: pd.DataFrame, entries: pd.DataFrame) -> ExplicitHistograms:
     counts = np.zeros((len(owners), len(bounds) + 1), dtype=np.int64)
     np.add.at(counts, (places, entries[BUCKET].to_numpy()), entries[COUNT].to_numpy())
     return ExplicitHistograms(tuple(owners), bounds, counts)
+
+
+def _bounds(text: str) -> tuple[float, ...]:
+    """Return the bounds that a text names, or none when they are not positive numbers that rise."""
+    try:
+        bounds = tuple(float(word) for word in text.split())
+    except ValueError:
+        return ()
+    edges = np.array((0.0, *bounds))
+    return bounds if np.isfinite(edges).all() and (np.diff(edges) > 0.0).all() else ()

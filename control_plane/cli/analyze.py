@@ -1,6 +1,7 @@
 """`guardwave analyze`: judges a file of owners offline, by the same test as a gate."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-import pandas as pd
 from rich.console import Console
 from rich.table import Column, Table
 
@@ -17,6 +17,7 @@ from analysis.offline_columns import Arms
 from analysis.report import MetricResult
 from analysis.sentences import label
 from control_plane import policy as policies
+from control_plane.cli.owner_files import read_owner_file
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Gate, Metric, Verdict
 
@@ -70,11 +71,19 @@ def analyze(  # noqa: PLR0913  # click passes every option by name
 
     0 within, 3 unproven, 4 beyond a margin, 6 no data, 9 not valid; 1 when the file is wrong.
     """
+    if alpha is not None and math.isnan(alpha):
+        raise click.UsageError("--alpha 'nan' is no number; it is between 0 and 0.5")
     policy = _policy(alpha, margins)
     try:
-        result = analyse(_read(owners), Arms(treated, control), policy, is_cuped=not no_cuped)
+        file = read_owner_file(owners)
+        result = analyse(file, Arms(treated, control), policy, is_cuped=not no_cuped)
     except ValueError as error:
         raise click.ClickException(f"{owners}: {error}") from error
+    except (ArithmeticError, MemoryError) as error:
+        why = "its numbers are too large to reckon with; look for a count far above the others"
+        raise click.ClickException(f"{owners}: {why} ({type(error).__name__})") from error
+    for remark in result.remarks:
+        click.echo(f"{owners}: {remark}", err=True)
     if output == "json":
         click.echo(json.dumps(to_wire(result), allow_nan=False))
     else:
@@ -118,22 +127,6 @@ def _margin(text: str) -> tuple[Metric, float]:
         allowed = "a ratio above 1, such as 1.10" if metric.is_ratio else "between 0 and 1"
         raise click.UsageError(f"--margin {text!r}: {value!r} is no margin; it is {allowed}")
     return metric, margin
-
-
-def _read(file: Path) -> pd.DataFrame:
-    """Return the rows as texts, numbered as the lines of the file; an owner may be called NA.
-
-    Raises:
-        ValueError: the file is no UTF-8 CSV with a header.
-    """
-    try:
-        table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"it is no CSV file with a header line: {str(error).strip()}") from error
-    if not isinstance(table.index, pd.RangeIndex):
-        raise ValueError("its rows have more cells than its header; name every column")
-    table.index = pd.RangeIndex(2, len(table) + 2)
-    return table
 
 
 def _print(result: OfflineResult) -> None:

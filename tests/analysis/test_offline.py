@@ -117,16 +117,16 @@ def test_an_owner_without_a_histogram_has_no_durations():
         pytest.param({"latency_scale": None}, "'latency_scale' is missing", id="no scale"),
         pytest.param({"latency_hist": None}, "'latency_hist' is missing", id="no histogram"),
         pytest.param({"latency_bounds": "1 2"}, "exclude each other", id="scale and bounds"),
-        pytest.param({"pre_tokens": None}, "'pre_tokens' is missing", id="half a baseline"),
+        pytest.param({" turns ": "1"}, "'turns' is there twice", id="twice but for spaces"),
         pytest.param(
-            {"latency_scale": None, "latency_bounds": "fast slow"}, "are no numbers", id="words"
+            {"latency_scale": None, "latency_bounds": "fast slow"}, "are no bounds", id="words"
         ),
         pytest.param(
             {"latency_scale": None, "latency_bounds": "1 2"}, "is no bucket of 2 bounds", id="place"
         ),
         pytest.param(
             {"latency_scale": None, "latency_bounds": "2 1", "latency_hist": ["0:1"] + 179 * [""]},
-            "must be finite and rise",
+            "row 0: '2 1' are no bounds",
             id="falling",
         ),
     ],

@@ -20,6 +20,7 @@ NAMES = {
     "turns": "turns",
 }
 PERMUTATIONS = 1999
+SIDES = (("treated", "enforce"), ("control", "warn"))
 FILE = REFERENCES / "dev-1-lognormal-aa.csv"
 
 
@@ -159,8 +160,29 @@ def test_arms_may_have_other_names(tmp_path):
     table["arm"] = table["arm"].map({"enforce": "b", "warn": "a"})
     table.to_csv(tmp_path / "owners.csv", index=False)
     words = ("--treated", "b", "--control", "a", "-o", "json")
-    metrics = json.loads(run(str(tmp_path / "owners.csv"), *words).stdout)["metrics"]
-    assert metrics == answer(FILE.stem)["metrics"]
+    found = json.loads(run(str(tmp_path / "owners.csv"), *words).stdout)["metrics"]
+    known = answer(FILE.stem)["metrics"]
+    for metric, each in found.items():
+        assert {**each, "sentence": ""} == {**known[metric], "sentence": ""}
+
+
+def test_sentences_say_the_arms_by_their_own_names():
+    forth = answer(FILE.stem)["metrics"]["completion"]
+    back = answer(FILE.stem, "--treated", "warn", "--control", "enforce")["metrics"]["completion"]
+    enforce, warn = (f"{100 * forth[side]:.1f} % {arm}" for side, arm in SIDES)
+    assert f"completion {enforce} v {warn}, difference" in forth["sentence"]
+    assert f"completion {warn} v {enforce}, difference" in back["sentence"]
+
+
+def test_too_little_data_is_told_of_the_arm_by_its_own_name(tmp_path):
+    table = pd.read_csv(FILE, dtype=str, keep_default_na=False)
+    table["arm"] = table["arm"].map({"enforce": "blue", "warn": "green"})
+    few = pd.concat([table[table["arm"] == "blue"].head(9), table[table["arm"] == "green"]])
+    few.to_csv(tmp_path / "owners.csv", index=False)
+    words = ("--treated", "blue", "--control", "green")
+    found = run(str(tmp_path / "owners.csv"), *words).stdout
+    assert "owners with data in blue (30 needed)" in found
+    assert "enforced" not in found
 
 
 def test_swapped_arms_flip_the_sign():
@@ -230,7 +252,9 @@ def test_an_owner_may_be_called_na(tmp_path):
         pytest.param("", "no CSV file with a header line", id="empty file"),
         pytest.param("owner,arm\no,warn,3\n", "more cells than its header", id="no name"),
         pytest.param("owner,arm\no,warn\n", "column 'prompts' is missing", id="column missing"),
-        pytest.param("owner,user\no,me\n", "column 'user' is not known", id="column unknown"),
+        pytest.param("owner\no\n", "its header has one column, 'owner'", id="one column"),
+        pytest.param("owner:arm\no:warn\n", "with the separator ','", id="other separator"),
+        pytest.param('owner,arm\n"o,warn\n', "no CSV file", id="open quote"),
     ],
 )
 def test_a_file_of_another_shape_is_refused(tmp_path: Path, text, words):
@@ -249,6 +273,7 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, text, words):
         pytest.param(("--margin", "completion=1"), "between 0 and 1", id="whole"),
         pytest.param(("--margin", "completion"), "'' is no margin", id="no value"),
         pytest.param(("--alpha", "0.7"), "0.7 is not in the range", id="alpha"),
+        pytest.param(("--alpha", "nan"), "'nan' is no number", id="alpha of no number"),
     ],
 )
 def test_a_wrong_option_is_wrong_usage(words, said):
