@@ -102,7 +102,8 @@ GUARD_NAME = re.compile(r"[a-z0-9_]{1,48}")
 ERROR_TYPE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 PROMPT_ID_BYTES = 128
 ASSIGNMENT_IDS = 16
-ASSIGNMENT_ID_BYTES = 256
+# The longest that the server issues has 124.
+ASSIGNMENT_ID_CHARACTERS = 128
 
 COUNT_LIMIT = 2**31 - 1
 # Beyond it a double cannot tell neighbours apart, and the store adds in doubles.

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from control_plane.ingest.contract import (
     ASSIGNMENT_ID,
-    ASSIGNMENT_ID_BYTES,
+    ASSIGNMENT_ID_CHARACTERS,
     ASSIGNMENT_IDS,
     ASSIGNMENT_JOINT,
     COUNT_LIMIT,
@@ -21,6 +21,9 @@ T = TypeVar("T")
 # What is quoted to its sender is a word or a number: anything else may be content.
 _QUOTABLE = re.compile(r"[A-Za-z0-9_.:+-]{0,40}")
 _REMEMBERED = 16_384
+# The ids of four guards fit. What a cache keeps must not grow with what a sender writes.
+_LONGEST_KEPT = 640
+_MOST_PARTS = 2 * ASSIGNMENT_IDS
 
 
 def _bad(key: str, value: Value, wanted: str) -> Refusal:
@@ -123,22 +126,37 @@ def name(attributes: Attributes, key: str, pattern: re.Pattern[str]) -> str | No
 def assignment_ids(attributes: Attributes) -> tuple[str, ...]:
     """Read the assignment ids: one string, several joined by `~`, or an array of strings."""
     value = attributes.get(ASSIGNMENT_ID)
-    return () if value is None else _assignment_ids(value)
+    if value is None:
+        return ()
+    # An owner's records come many at a time.
+    return (_known_ids if _is_short(value) else _split_ids)(value)
 
 
-# An owner's records come many at a time.
-@lru_cache(_REMEMBERED)
-def _assignment_ids(value: Value) -> tuple[str, ...]:
+def _is_short(value: Value) -> bool:
     items: tuple[Value, ...] = value if isinstance(value, tuple) else (value,)
+    return len(items) <= ASSIGNMENT_IDS and (
+        sum(len(item) + 1 if isinstance(item, str) else _LONGEST_KEPT + 1 for item in items)
+        <= _LONGEST_KEPT
+    )
+
+
+def _split_ids(value: Value) -> tuple[str, ...]:
+    items: tuple[Value, ...] = value if isinstance(value, tuple) else (value,)
+    if len(items) > ASSIGNMENT_IDS:
+        raise _bad(ASSIGNMENT_ID, value, f"at most {ASSIGNMENT_IDS} ids")
     found: list[str] = []
     for item in items:
         if not isinstance(item, str):
             raise _bad(ASSIGNMENT_ID, value, "a string or an array of strings")
-        found.extend(part for part in item.split(ASSIGNMENT_JOINT) if part)
-    if len(found) > ASSIGNMENT_IDS or any(len(part) > ASSIGNMENT_ID_BYTES for part in found):
+        parts = item.split(ASSIGNMENT_JOINT, _MOST_PARTS)
+        found.extend(part for part in parts if part)
+        if len(parts) > _MOST_PARTS or len(found) > ASSIGNMENT_IDS:
+            raise _bad(ASSIGNMENT_ID, value, f"at most {ASSIGNMENT_IDS} ids")
+    if any(len(part) > ASSIGNMENT_ID_CHARACTERS for part in found):
         raise _bad(
-            ASSIGNMENT_ID,
-            value,
-            f"at most {ASSIGNMENT_IDS} ids of at most {ASSIGNMENT_ID_BYTES} characters",
+            ASSIGNMENT_ID, value, f"ids of at most {ASSIGNMENT_ID_CHARACTERS} characters each"
         )
     return tuple(found)
+
+
+_known_ids = lru_cache(_REMEMBERED)(_split_ids)

@@ -34,7 +34,9 @@ def event_identity(
     none. The guard is part of it: one prompt under two guards counts once for each.
     """
     owner = owner_fields(environment, guard, pseudonym)
-    return joined_identity(owner + prefixed(event_name) + prefixed(prompt_id) + prefixed(part))
+    return joined_identity(
+        owner + prefixed(event_name) + prefixed(prompt_id) + length_prefixed(part)
+    )
 
 
 def owner_fields(environment: str, guard: str, pseudonym: str) -> bytes:

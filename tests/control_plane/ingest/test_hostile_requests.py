@@ -4,6 +4,7 @@ import gzip
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from control_plane.ingest import json_envelope
+from control_plane.ingest import contract, fields, json_envelope
 from control_plane.ingest.otlp_json import decode_logs
+from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wire import Encoding, Limits, TooLarge
 from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Host
@@ -155,3 +157,31 @@ def test_a_body_of_full_size_takes_no_more_than_twelve_times_its_bytes(body):
     )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) <= 12 * 16
+
+
+def test_assignment_ids_that_are_refused_are_not_kept_in_memory():
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for size in range(3800, 4000):
+        with pytest.raises(Refusal, match="at most 16 ids"):
+            fields.assignment_ids({contract.ASSIGNMENT_ID: tuple("~" * size for _ in range(16))})
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert after - before < 1_000_000
+
+
+def test_long_assignment_ids_of_many_guards_are_read_and_not_kept():
+    def read(n: int) -> None:
+        ids = tuple(f"{n}.{at}.".ljust(128, "x") for at in range(16))
+        assert fields.assignment_ids({contract.ASSIGNMENT_ID: "~".join(ids)}) == ids
+
+    read(0)
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for n in range(1, 500):
+        read(n)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert after - before < 200_000

@@ -227,7 +227,8 @@ def test_a_transition_without_what_it_needs_is_rejected(key):
         pytest.param("agent.guard.error.type", "no such file", "an identifier", id="error text"),
         pytest.param("agent.guard.prompt.id", "", "1 to 128 bytes", id="empty prompt id"),
         pytest.param("agent.guard.assignment.id", 7, "an array of strings", id="id as number"),
-        pytest.param("agent.guard.assignment.id", "x" * 257, "at most 256", id="long id"),
+        pytest.param("agent.guard.assignment.id", "x" * 129, "at most 128", id="long id"),
+        pytest.param("agent.guard.assignment.id", "~" * 4096, "at most 16 ids", id="only joints"),
         pytest.param("agent.guard.assignment.id", ("x",) * 17, "at most 16 ids", id="many ids"),
     ],
 )
