@@ -19,7 +19,7 @@ from reducer.guards.side_effect.state import (
     place_of,
 )
 from reducer.guards.side_effect.work import Work
-from reducer.vocabulary import ExecutionStatus, GuardPhase, Mode
+from reducer.vocabulary import ExecutionStatus, GuardPhase, Mode, Route
 
 HARMLESS = ToolDeclaration(side_effect=False)
 KEYED = ToolDeclaration(idempotency_key_fields=("order",))
@@ -163,3 +163,7 @@ def test_a_threads_identity_has_a_second_place_and_a_requests_has_none():
     work = Work(BEFORE, "r1")
     assert work.places_of(HERE) == (HERE,)
     assert work.places_of(IN_THREAD) == (IN_THREAD, HERE)
+
+
+def test_a_state_that_names_no_route_is_of_the_foreground():
+    assert BEFORE.route is Route.INTERACTIVE_FOREGROUND
