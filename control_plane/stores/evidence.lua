@@ -21,7 +21,7 @@ local MOST_RUNS = 1024
 -- What one sender may name without bound is bounded here; what is beyond it becomes OTHER.
 local OTHER, MOST_CELLS, MOST_COUNTERS, MOST_NAMES = 'other', 16384, 2048, 32
 local MOST_SOURCES, MOST_TREATED = 8192, 2048
-local MOST_STARTS, MOST_GAPS = 32, 32
+local MOST_STARTS, MOST_GAPS, MOST_FALLS = 32, 32, 8
 
 -- Places in an owner-day row; CANCELLED to LIMIT (2 to 6) come with the event. The histogram's
 -- [bucket, count, ...] pairs follow the sums.

@@ -67,18 +67,24 @@ local function add_segment(batch, event, segment, sign)
   end
 end
 
+-- What was counted of a forgotten run is not known: until its time, f, nothing of it counts again, and
+-- no start up to the newest forgotten one, h, is taken for new.
 local function run_of(batch, event, stream, start, time)
   for _, run in ipairs(stream.r) do
-    if run.s == start then return run end
+    if run.s == start then return time > (run.o or -1) and run or nil end
   end
-  if time <= (stream.f or -1) then return nil end
+  local was_forgotten = start <= (stream.h or stream.f or -1)
+  if time <= (stream.f or -1) or was_forgotten and #stream.r >= MOST_STARTS then return nil end
   local run = { s = start, g = { { f = start, p = {} } } }
-  if #stream.r > 0 then
-    note(batch, event[9][1], 'streams:reset', 1)
+  if was_forgotten then
+    run.u, run.o = 1, stream.f
+    note(batch, event[9][1], 'streams:forgotten', 1)
   elseif start < batch.now * 1e6 - KEEP_STREAM_S * 1e6 then
     -- Unset, or so old that what was counted of it may be forgotten: only what follows counts.
     run.u = 1
     note(batch, event[9][1], 'streams:unknown_start', 1)
+  elseif #stream.r > 0 then
+    note(batch, event[9][1], 'streams:reset', 1)
   end
   table.insert(stream.r, run)
   return run
@@ -104,7 +110,8 @@ local function put_point(run, segment, point, is_newest)
   end
   if before and point.v < before.v and before.t < point.t then
     if after or not is_newest then return 'streams:conflict' end
-    table.insert(run.g, { f = before.t, p = { point } })
+    -- Beyond the bound the point is dropped, so that only what exceeds the highest value counts.
+    if #run.g < MOST_FALLS then table.insert(run.g, { f = before.t, p = { point } }) end
     return 'streams:fall'
   end
   if after and after.d == point.d then return nil end
@@ -116,26 +123,46 @@ local function put_point(run, segment, point, is_newest)
   return nil
 end
 
+-- What no acceptable point can come before any more is one base to count from.
+local function forget_points(run)
+  local oldest = run.l - KEEP_SEEN_S * 1e6
+  while run.g[2] and run.g[2].f <= oldest do
+    table.remove(run.g, 1)
+    run.u = nil
+  end
+  for _, segment in ipairs(run.g) do
+    while segment.p[2] and segment.p[2].t <= oldest do segment.b = table.remove(segment.p, 1) end
+  end
+end
+
 -- A run is kept as long as a point of it could still be accepted.
 local function forget_runs(stream)
   local kept = {}
-  table.sort(stream.r, function(a, b) return a.l > b.l end)
+  table.sort(stream.r, function(a, b)
+    if a.l ~= b.l then return a.l > b.l end
+    return a.s > b.s
+  end)
   local newest = stream.r[1].l
   for at, run in ipairs(stream.r) do
     if at <= MOST_STARTS and run.l > newest - KEEP_SEEN_S * 1e6 then
       kept[#kept + 1] = run
     else
+      stream.h = math.max(stream.h or stream.f or 0, run.s)
       stream.f = math.max(stream.f or 0, run.l)
     end
   end
   stream.r = kept
 end
 
+-- Answers whether it is known what the point adds.
 local function take_cumulative(batch, event, stream)
   local point = point_of(event)
   local start = event[11][2]
   local run = run_of(batch, event, stream, start, point.t)
-  if not run then note(batch, event[9][1], 'streams:forgotten', 1) return end
+  if not run then
+    note(batch, event[9][1], 'streams:forgotten', 1)
+    return false
+  end
   run.l = math.max(run.l or 0, point.t)
   local segment, is_newest = segment_of(run, point.t)
   add_segment(batch, event, segment, -1)
@@ -150,7 +177,9 @@ local function take_cumulative(batch, event, stream)
   add_segment(batch, event, segment, 1)
   if #run.g > segments then add_segment(batch, event, run.g[#run.g], 1) end
   if fault then note(batch, event[9][1], fault, 1) end
+  forget_points(run)
   forget_runs(stream)
+  return true
 end
 
 -- A stream of deltas is gapless when its intervals touch each other; they never overlap.
@@ -189,10 +218,16 @@ local function take_point(batch, event)
     stream = held and cmsgpack.unpack(held) or { r = {}, q = {} }
     batch.streams[key] = stream
   end
-  if event[11][1] == 1 then take_cumulative(batch, event, stream) else take_delta(batch, event, stream) end
+  local is_known = true
+  if event[11][1] == 1 then
+    is_known = take_cumulative(batch, event, stream)
+  else
+    take_delta(batch, event, stream)
+  end
   if event[11][6] >= 0 and event[9][3] then
     local sums = inner(batch.days, event[7])
     add(sums, 'crecords', 1)
-    add(sums, 'cconforming', event[11][6])
+    -- Evidence that lacks what a point counted is not proven: too many of them spoil the day.
+    add(sums, 'cconforming', is_known and event[11][6] or 0)
   end
 end

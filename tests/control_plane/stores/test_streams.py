@@ -222,6 +222,75 @@ def test_a_stream_remembers_its_last_32_starts(any_store, evidence):
     assert health(evidence)["forgotten"] == 1
 
 
+def total(evidence: EvidenceStore) -> int:
+    return sum(evidence.counters(HERE, day).get((CELL, "n"), 0) for day in evidence.days(HERE))
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        pytest.param([-1 - at for at in range(40)], id="the newest start tells first"),
+        pytest.param([at - 40 for at in range(40)], id="the oldest start tells first"),
+        pytest.param([-1 - at * 17 % 40 for at in range(40)], id="starts in any order"),
+    ],
+)
+def test_forty_writers_of_one_stream_never_count_more_than_they_told(evidence, begun):
+    for tour in range(4):
+        for at, start in enumerate(begun):
+            told = Point(start, 60 + 100 * tour + at, 100 + tour).event()
+            write(evidence, told)
+            write(evidence, told)
+            # those that come later in this round are a round behind
+            told_by_now = (at + 1) * (100 + tour) + (39 - at) * (99 + tour if tour else 0)
+            assert total(evidence) <= told_by_now
+    assert total(evidence) >= 31 * 103
+    assert health(evidence)["forgotten"] > 0
+
+
+LONG = 3 * 86_400 + 200
+
+
+@pytest.mark.parametrize(
+    ("points", "added"),
+    [
+        pytest.param([(0, LONG + 100, 70)], 0, id="its first value is a base to count from"),
+        pytest.param([(0, LONG + 100, 70), (0, LONG + 200, 75)], 5, id="what follows counts"),
+        pytest.param([(0, LONG + 200, 75), (0, LONG + 100, 70)], 5, id="in any order"),
+        pytest.param([(0, LONG + 100, 70), (0, 30, 20)], 0, id="older than what was forgotten"),
+        pytest.param([(-5, LONG + 100, 70)], 0, id="an older start may be one that was forgotten"),
+        pytest.param([(110, LONG + 100, 7)], 7, id="a newer start is a new process"),
+    ],
+)
+def test_a_process_silent_for_three_days_counts_nothing_twice(evidence, points, added):
+    write(evidence, Point(0, 60, 50).event(), Point(100, LONG, 5).event())
+    for point in points:
+        write(evidence, Point(*point).event())
+    assert total(evidence) == 55 + added
+
+
+def test_an_unset_start_beside_known_ones_counts_only_what_follows(evidence):
+    for point in (Point(0, 60, 50), Point(None, 120, 60), Point(None, 180, 63)):
+        write(evidence, point.event())
+    assert (total(evidence), health(evidence)) == (53, {"unknown_start": 1})
+
+
+def test_a_value_that_keeps_falling_begins_anew_eight_times_at_most(any_store, evidence):
+    write(evidence, *(Point(0, 60 + at, 2 - at % 2).event() for at in range(2000)))
+    (key,) = any_store.keys("cs:*")
+    assert any_store.strlen(key) < 1024
+    assert (total(evidence), health(evidence)) == (16, {"fall": 1000})
+    write(evidence, Point(0, 3000, 5).event())
+    assert total(evidence) == 19
+
+
+def test_a_process_that_lives_for_months_keeps_a_small_stream(any_store, evidence):
+    for at in range(60):
+        write(evidence, Point(0, 60 + at * 86_400, at % 5).event())
+    (key,) = any_store.keys("cs:*")
+    assert any_store.strlen(key) < 512
+    assert (total(evidence), health(evidence)) == (12 * 4, {"fall": 11})
+
+
 def rows(evidence: EvidenceStore):
     return evidence.owner_days(HERE, OWN.guard, OWN.wave, DAYS, source=EvidenceSource.COUNTERS)
 
