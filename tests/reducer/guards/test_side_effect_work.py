@@ -32,6 +32,8 @@ BEFORE = SideEffectDuplicate(
     requests={"r1": RequestLog({}, {}, {HERE: Mark(3)}, 4)},
 )
 
+THREADED = BEFORE._replace(ladder=Ladder(scope=Scope.THREAD))
+
 
 def test_work_that_changes_nothing_gives_the_state_it_was_made_from():
     assert Work(BEFORE, "r1").done() is BEFORE
@@ -151,7 +153,7 @@ def test_an_occasion_is_where_and_when_its_calls_are_looked_at():
 
 
 def test_a_refusal_in_a_thread_is_the_requests_own():
-    work = Work(BEFORE, "r1")
+    work = Work(THREADED, "r1")
     assert (work.refused_of(IN_THREAD), work.refused_of(HERE)) == (None, None)
     work.refuse([IN_THREAD], USE)
     assert work.refused == {HERE: USE}
@@ -160,7 +162,7 @@ def test_a_refusal_in_a_thread_is_the_requests_own():
 
 
 def test_a_threads_identity_has_a_second_place_and_a_requests_has_none():
-    work = Work(BEFORE, "r1")
+    work = Work(THREADED, "r1")
     assert work.places_of(HERE) == (HERE,)
     assert work.places_of(IN_THREAD) == (IN_THREAD, HERE)
 
