@@ -326,13 +326,16 @@ class Bookkeeper:
     def _behind(
         self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed
     ) -> Assignment | None:
-        """Return what the first valid id says, that of the item's own guard if there is one.
+        """Return what the first id says, that of the item's own guard if there is one.
 
-        A point is vouched for by the assignment ids of its Resource alone.
+        None when one of them is forged: what a forger sends is counted and never latches. A point
+        is vouched for by the assignment ids of its Resource alone.
         """
         version = item.origin.service_version
-        backings = (self._verified(text, version) for text in ids)
+        backings = [self._verified(text, version) for text in ids]
         found = [each.assigned for each in backings if isinstance(each, Backing)]
+        if len(found) < len(backings):
+            return None
         return min(found, key=lambda each: each.guard != item.guard, default=None)
 
 

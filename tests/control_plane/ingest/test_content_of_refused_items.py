@@ -139,6 +139,27 @@ def test_content_on_a_refused_record_that_nothing_vouches_for_is_counted_once(
     assert environment(context).latch is None
 
 
+@pytest.mark.parametrize("forged_first", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        pytest.param({}, "forged_assignment", id="refused for it"),
+        pytest.param(BAD_COUNT, "bad_attribute", id="refused for another field"),
+    ],
+)
+def test_content_under_a_forged_id_beside_a_valid_one_is_counted_and_never_latches(
+    context, host, changed, reason, forged_first
+):
+    ids = ("a1.forged", assigned(context, "owner-1")[1])
+    told = logs([refused(context, changed, ids=ids if forged_first else ids[::-1])])
+    for _ in range(2):
+        rejected, message = partial_of(host.send(told))
+        assert (rejected, message.partition(":")[0]) == (1, reason)
+    assert idle_violations(context) == {"unvouched_violation:sensitive_field": 1}
+    assert environment(context).latch is None
+    assert context.incidents.violations(ENVIRONMENT) == ()
+
+
 def test_a_refused_record_without_content_is_no_violation(context, host):
     _, owner_id = assigned(context, "owner-1")
     event = Prompt("p-1", [owner_id], AT).transition(1, "tracked")
