@@ -1,7 +1,8 @@
 """Intake of one request's records: violations first, then evidence, then the answer."""
 
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -9,17 +10,21 @@ from control_plane.access import Identity
 from control_plane.clock import NANOSECONDS
 from control_plane.commands.rollback import latch
 from control_plane.context import Context
-from control_plane.errors import NotFound
+from control_plane.errors import NotFound, StoreUnavailable
 from control_plane.ingest.booked import Booked
 from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.identity import digest63
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
+from control_plane.ingest.portions import Portion, Told, portions
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
 from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.refused import exposed_by_record
 from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.ingest.wordings import Wordings
 from control_plane.stores.evidence_events import EvidenceBatch, QuarantinedEvent, Seen
+
+# Exporters wait 10 s for an answer, and what is done for one that is gone is done in vain.
+WRITE_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,9 @@ class Receipt:
 class Intake:
     """The way of telemetry into one control plane, shared by the threads of a web worker."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, write_seconds: float = WRITE_SECONDS) -> None:
         self._context = context
+        self._write_seconds = write_seconds
         self._bookkeepers: dict[tuple[str, str], Bookkeeper] = {}
         self._wordings = Wordings()
 
@@ -44,7 +50,8 @@ class Intake:
         """Take in the events of one request body.
 
         Raises:
-            StoreUnavailable: nothing was written; the request may be sent again as it is.
+            StoreUnavailable: the store is away, or too busy to take all of it in time; the request
+                may be sent again as it is.
         """
         return self._take(read_logs(batches, self._receiving(sender)), sender, body)
 
@@ -81,12 +88,8 @@ class Intake:
             told = [each.of_untrusted() for each in told]
         if told or health:
             now_second = self._context.clock.now_ns() // NANOSECONDS
-            batch = EvidenceBatch(
-                events=(
-                    *(event for each in told for event in each.events),
-                    *self._quarantined(rejected, body),
-                ),
-                sightings=frozenset(each.sighting for each in told if each.sighting is not None),
+            whole = EvidenceBatch(
+                events=(),
                 health=health,
                 last_record_second=now_second if booked else 0,
                 now_second=now_second,
@@ -94,8 +97,28 @@ class Intake:
                 is_trusted=sender.is_trusted,
                 sources=_refused_by_version(rejected),
             )
-            self._context.evidence.write(environment, batch)
+            added: list[Told] = [(each.events, each.sighting) for each in told]
+            added += [((each,), None) for each in self._quarantined(rejected, body)]
+            self._write(environment, whole, list(portions(added)))
         return Receipt(len(booked), rejected)
+
+    def _write(self, environment: str, whole: EvidenceBatch, parts: Sequence[Portion]) -> None:
+        """Write a request in portions, what is counted of all of it with the last.
+
+        A request that was cut off is healed by its repetition: what was written counts once.
+        """
+        deadline = time.monotonic() + self._write_seconds
+        for at, (events, sightings) in enumerate(parts, 1):
+            part = replace(whole, events=events, sightings=sightings)
+            if at == len(parts):
+                self._context.evidence.write(environment, part)
+                return
+            self._context.evidence.write(environment, replace(part, health={}, sources={}))
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(
+                    f"the store is busy: {at} of {len(parts)} parts of the request were written in "
+                    f"{self._write_seconds:g} s; send it again, what was written counts once"
+                )
 
     def _quarantined(
         self, rejected: tuple[Rejected, ...], body: bytes

@@ -1,0 +1,96 @@
+"""A request goes to the store in portions, and what of them was written counts once."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.data_plane.credential_cache import CredentialCache
+from control_plane.ingest.door import Door
+from control_plane.ingest.intake import Intake
+from control_plane.ingest.portions import PORTION, Told, portions
+from control_plane.stores.evidence_events import RefusedEvent, Seen, Sighting
+from reducer.vocabulary import Mode
+from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION, context_over, world_in
+
+AT = NOW - timedelta(hours=2)
+SIGHTINGS = [
+    Sighting(owner, VERSION, "t-1", NOW.date(), NOW.date(), is_of_prompt=True)
+    for owner in ("A" * 16, "B" * 16)
+]
+SEEN = [RefusedEvent(Seen(at, at)) for at in range(40)]
+TOLD = st.lists(
+    st.tuples(st.lists(st.sampled_from(SEEN), max_size=4), st.sampled_from([None, *SIGHTINGS])),
+    max_size=30,
+)
+
+
+@pytest.fixture
+def context(store):
+    return world_in(context_over(store), Mode.SHADOW).context
+
+
+@given(TOLD, st.integers(1, 9))
+def test_portions_hold_every_event_in_order_and_are_bounded(told: list[Told], most):
+    parts = list(portions(told, most=most))
+    assert [event for part in parts for event in part.events] == [
+        event for events, _ in told for event in events
+    ]
+    longest = max((len(events) for events, _ in told), default=0)
+    assert all(len(part.events) < most + longest or not part.events for part in parts)
+    assert len(parts) >= 1
+
+
+@given(TOLD, st.integers(1, 9))
+def test_a_sighting_is_told_once_and_not_after_its_events(told: list[Told], most):
+    parts = list(portions(told, most=most))
+    sightings = [sighting for part in parts for sighting in part.sightings]
+    assert sorted(sightings, key=str) == sorted({s for _, s in told if s is not None}, key=str)
+    written, seen = 0, set()
+    for part in parts:
+        written += len(part.events)
+        seen |= part.sightings
+        before = 0
+        for events, sighting in told:
+            if before < written and events and sighting is not None:
+                assert sighting in seen
+            before += len(events)
+
+
+def starts(context, count, *, prefix="p"):
+    _, owner_id = assigned(context, "owner-1")
+    return [Prompt(f"{prefix}-{at}", [owner_id], AT).start() for at in range(count)]
+
+
+def started(context):
+    rows = context.evidence.owner_days(ENVIRONMENT, GUARD, 1, [NOW.date()])
+    return sum(row.started for row in rows)
+
+
+def test_the_starts_of_a_full_body_count_once_each_however_often_it_comes(context):
+    host = Host(context)
+    request = logs(starts(context, 9900))
+    for _ in range(2):
+        assert partial_of(host.send(request)) == (0, "")
+        assert started(context) == 9900
+
+
+def test_a_request_that_a_busy_store_cuts_off_is_healed_by_its_repetition(context):
+    host = Host(context)
+    unhurried = host.door
+    bad = Prompt("bad", ["a1.forged"], AT).start()
+    request = logs([*starts(context, PORTION * 2), bad])
+    host.door = Door(Intake(context, write_seconds=0), CredentialCache(context))
+
+    answer = host.send(request)
+    assert (answer.status, dict(answer.headers)["Retry-After"]) == (503, "1")
+    assert b"send it again" in answer.body
+    assert started(context) == PORTION
+    assert "refused" not in context.evidence.health(ENVIRONMENT)
+
+    host.door = unhurried
+    assert partial_of(host.send(request))[0] == 1
+    assert started(context) == PORTION * 2
+    assert context.evidence.health(ENVIRONMENT)["refused"] == 1
