@@ -7,21 +7,22 @@ look at any time, under a normal-mixture confidence sequence on information I = 
     SE sqrt(2 (I t + 1) / (I t) log(1 + sqrt(I t + 1) / (2 alpha)))
 
 with the mixture's variance t = (-2 log(2 alpha) + log(1 - 2 log(2 alpha))) / I*, narrowest near
-the planned information I*, which is fixed before the wave. Harm is on the scale of the test: a
-difference of rates of harm, or the logarithm of a ratio.
+the planned information I*, which is fixed before the first look. Harm is on the scale of the
+test: a difference of rates of harm, or the logarithm of a ratio.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pandas as pd
 
 from analysis import sentences
-from analysis.cohorts import CohortRatio, Contrast, cohort_ratio, difference, log_ratio
+from analysis.cohorts import CohortRatio, Contrast, difference, log_ratio
 from analysis.frames import checked_totals, outcomes
 from analysis.margins import harm_margin, native, shortfalls
+from analysis.questions import ratios
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Metric
 
@@ -39,7 +40,7 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True)
 class AnyTime:
-    """Looks at any time. `planned` is the information expected at day 7, fixed before the wave."""
+    """Looks at any time. `planned` is the information expected, fixed before the first of them."""
 
     planned: Mapping[Metric, float]
 
@@ -90,6 +91,27 @@ def mixture_multiplier(information: float, planned: float, alpha: float) -> floa
     )
 
 
+def information(
+    totals: pd.DataFrame, cohorts: tuple[Cohort, Cohort], metrics: Iterable[Metric]
+) -> Mapping[Metric, float]:
+    """Return 1 / SE^2 of each metric's contrast on the scale of the test, where it has a spread.
+
+    It says how much is known, not which way it points, and so may plan the looks that follow.
+
+    Raises:
+        ValueError: for owner totals that fail their checks.
+    """
+    checked = checked_totals(totals)
+    found: dict[Metric, float] = {}
+    for metric in metrics:
+        if metric is Metric.LATENCY_P95:
+            continue
+        contrast = _contrast(metric, *ratios(outcomes(checked, metric, cohorts)))
+        if contrast is not None and contrast.standard_error > 0.0:
+            found[metric] = contrast.standard_error**-2
+    return found
+
+
 def harm_alarms(
     totals: pd.DataFrame,
     cohorts: tuple[Cohort, Cohort],
@@ -124,8 +146,7 @@ def _alarm(
     looks: Looks,
 ) -> HarmAlarm:
     own = outcomes(checked, metric, cohorts)
-    treated = cohort_ratio(own.harm[own.is_treated], own.trials[own.is_treated])
-    reference = cohort_ratio(own.harm[~own.is_treated], own.trials[~own.is_treated])
+    treated, reference = ratios(own)
     blank = HarmAlarm(metric, False, None, None, margin, "")
     contrast = _contrast(metric, treated, reference)
     if treated is None or reference is None or contrast is None:

@@ -17,6 +17,7 @@ from analysis.guard_totals import guard_totals
 from analysis.histograms import OwnerHistograms
 from analysis.report import GateEvaluation, to_wire
 from control_plane.jobs.bundles import BaselineDays, Gathered
+from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
 from reducer.rollout.state import EvidenceSource, Wave
@@ -35,7 +36,7 @@ def conclude(gathered: Gathered) -> Conclusion:
     """Judge what was gathered. The same gathered evidence gives the same bytes.
 
     Raises:
-        ValueError: the owner-days contradict each other, an owner in two cohorts for one.
+        ValueError: the owner-days contradict each other.
     """
     evaluation = evaluate(evidence_of(gathered), gathered.policy)
     wire = {
@@ -57,7 +58,9 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
     wave = gathered.wave
     rows = gathered.owner_days.frame()
     # A row without a start may stand for a switch alone.
-    started = rows[rows["started"] > 0]
+    started, switched = in_drawn_cohorts(
+        rows[rows["started"] > 0], wave, gathered.roster[: wave.treated]
+    )
     ended = int(rows["ended"].sum())
     by_events = gathered.source is EvidenceSource.EVENTS
     return WaveEvidence(
@@ -75,7 +78,7 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         coverage=Share(int(rows["covered"].sum()), ended) if ended and by_events else None,
         contract=gathered.contract,
         off_pin=_off_pin(wave, rows),
-        violations=_violations(gathered, rows),
+        violations=_violations(gathered, int(rows["switched"].sum()) + switched),
         lost=int(rows["lost"].sum()),
         draw=_draw(gathered),
         guard_totals=_guard_totals(wave, started),
@@ -103,9 +106,8 @@ def _off_pin(wave: Wave, rows: pd.DataFrame) -> Mapping[Cohort, Share]:
     return shares
 
 
-def _violations(gathered: Gathered, rows: pd.DataFrame) -> Mapping[Invariant, int]:
+def _violations(gathered: Gathered, switched: int) -> Mapping[Invariant, int]:
     counted = Counter(gathered.violations)
-    switched = int(rows["switched"].sum())
     if switched:
         counted[Invariant.TREATMENT_SWITCHED] += switched
     return dict(counted)

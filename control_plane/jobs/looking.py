@@ -1,18 +1,21 @@
 """Looks for harm: after each of a wave's first complete days, then after each further week.
 
-A wave spends its alarm alpha once, however long it lives (Bonferroni with unequal shares): half on
-its declared days, in equal parts, and half on the weeks after, of which the k-th gets 1 / (k(k+1)),
-which add up to one.
+The declared days share the policy's alarm alpha in equal parts (Bonferroni: 2.45 standard errors at
+seven days and 0.05). The weeks after have no last one, so their bound is always-valid, at the same
+alpha once more. A wave without harm raises an alarm about a metric in at most two alpha.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from analysis.alarms import Scheduled, harm_alarms
+import pandas as pd
+
+from analysis.alarms import AnyTime, Looks, Scheduled, harm_alarms, information
 from analysis.frames import owner_totals
 from control_plane.commands.harm import act_on_look
 from control_plane.context import Context
+from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
 from control_plane.jobs.gathering import is_older_than_evidence
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.queries.days import complete_days, wave_days
@@ -20,32 +23,29 @@ from control_plane.state import HarmLook, MetricLook
 from control_plane.stores.jobs import Job, JobKind
 from reducer.rollout.phases import REFERENCE, TREATED, gate_for
 from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Mode
+from reducer.vocabulary import Cohort, Metric, Mode
 
 WEEK = 7
 
 
 class Due(NamedTuple):
-    """A look that has come: its number in the wave, the days it looks at, and its part of alpha."""
+    """A look that has come: its number in the wave, and the complete days it looks at."""
 
     number: int
     days: int
-    looks: int
 
 
 def due_look(complete: int, declared: int) -> Due | None:
     """Return the newest look that so many complete days allow, None before the first day.
 
-    `declared` is the wave's last declared look, in days; `looks` is one over its share of alpha.
+    `declared` is the wave's last declared look, in days.
     """
     if complete < 1:
         return None
     if complete <= declared:
-        return Due(complete, complete, 2 * declared)
+        return Due(complete, complete)
     week = (complete - declared) // WEEK
-    if week == 0:
-        return Due(declared, declared, 2 * declared)
-    return Due(declared + week, declared + WEEK * week, 2 * week * (week + 1))
+    return Due(declared + week, declared + WEEK * week)
 
 
 def request_due_looks(context: Context, environment: str) -> tuple[Job, ...]:
@@ -80,17 +80,21 @@ def look_for_harm(context: Context, environment: str, guard: str, number: int) -
     rows = context.evidence.owner_days(
         environment, guard, wave.number, days, source=rollout.evidence_source
     )
-    frame = OwnerDayTable.of(rows).frame()
     policy = context.policies.of(environment)
     gate = gate_for(wave.phase)
     assert gate is not None  # a wave that compares has one
-    seen = harm_alarms(
-        owner_totals(frame[frame["started"] > 0]),
-        (TREATED[wave.phase], REFERENCE[wave.phase]),
-        policy.margins[gate],
-        policy=policy,
-        looks=Scheduled(due.looks),
-    )
+    frame = OwnerDayTable.of(rows).frame()
+    frame = in_drawn_cohorts(
+        frame[frame["started"] > 0], wave, _treated(context, rollout, wave, frame)
+    ).rows
+    cohorts = (TREATED[wave.phase], REFERENCE[wave.phase])
+    margins = policy.margins[gate]
+    declared = max(wave.looks)
+    looks: Looks = Scheduled(declared)
+    if due.days > declared:
+        ends = days[declared - 1 :: WEEK]
+        looks = AnyTime(planned_information(frame, cohorts, tuple(margins), ends=ends))
+    seen = harm_alarms(owner_totals(frame), cohorts, margins, policy=policy, looks=looks)
     look = HarmLook(
         guard=guard,
         wave=wave.number,
@@ -106,6 +110,36 @@ def look_for_harm(context: Context, environment: str, guard: str, number: int) -
         ),
     )
     return act_on_look(context, environment, look)
+
+
+def planned_information(
+    frame: pd.DataFrame,
+    cohorts: tuple[Cohort, Cohort],
+    metrics: Sequence[Metric],
+    *,
+    ends: Sequence[date],
+) -> Mapping[Metric, float]:
+    """Return what the weekly looks were planned with: the information at the first of `ends`.
+
+    `frame` has owner-days up to the last of them. A metric without a spread so far is planned by
+    the next one, so that each look of a wave finds the same.
+    """
+    planned: dict[Metric, float] = {}
+    for end in ends:
+        lacking = [metric for metric in metrics if metric not in planned]
+        if lacking:
+            planned |= information(owner_totals(frame[frame["day"] <= end]), cohorts, lacking)
+    return planned
+
+
+def _treated(
+    context: Context, rollout: Rollout, wave: Wave, frame: pd.DataFrame
+) -> Collection[str]:
+    """Return the owners that the draw treats; nobody needs them where no owner is in two."""
+    if not frame.groupby("owner")["cohort"].nunique().gt(1).any():
+        return ()
+    roster = context.environments.roster(rollout.environment, rollout.guard, wave)
+    return () if roster is None else roster.pseudonyms[: wave.treated]
 
 
 def _comparing_wave(context: Context, rollout: Rollout) -> Wave | None:

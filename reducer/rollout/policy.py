@@ -20,7 +20,8 @@ class MinimumData:
 class Alarms:
     """Harm alarms, which may look on any day of a wave.
 
-    `alpha` is spent once over all looks of one wave and metric. `lowers_enforce` says whether an
+    `alpha` is spent once over the declared days of one wave and metric, and once over the weeks
+    after. `lowers_enforce` says whether an
     alarm lowers enforce to warn, or is told and left to a person.
     """
 

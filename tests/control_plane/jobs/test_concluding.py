@@ -6,7 +6,9 @@ import orjson
 import pytest
 
 from analysis.baseline import COMPARABLE
-from control_plane.jobs.concluding import evidence_of
+from control_plane.jobs.bundles import SCHEMA, Bundle, unpacked
+from control_plane.jobs.concluding import conclude, evidence_of
+from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
 from control_plane.jobs.gathering import gather
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from reducer.rollout.phases import gate_for
@@ -53,6 +55,35 @@ def test_durations_that_no_host_reports_are_not_reported(week):
     gathered, rows = gather(week.context, week.rollout, week.wave, gate=Gate.SHADOW)
     silent = OwnerDayTable.of([replace(row, durations=()) for row in rows])
     assert evidence_of(replace(gathered, owner_days=silent)).durations is None
+
+
+def warned_week_with_a_switch(life: Life):
+    """Return what a warn gate gathers, one prompt of an owner told again in the other cohort."""
+    life.promote(Mode.WARN)
+    life.live(8)
+    gathered, rows = gather(life.context, life.rollout, life.wave, gate=Gate.WARN)
+    (first, *_) = [row for row in rows if row.cohort is Cohort.WARNED]
+    stray = replace(first, cohort=Cohort.HOLDBACK, started=1, completed=0, disrupted=0, cancelled=0)
+    return replace(gathered, owner_days=OwnerDayTable.of([*rows, stray])), first.owner
+
+
+def test_an_owner_in_two_cohorts_makes_a_wave_not_valid_and_fails_nothing(week):
+    gathered, owner = warned_week_with_a_switch(week)
+    evaluation, result, digest = conclude(gathered)
+    assert evaluation.verdict is Verdict.INVALID
+    assert "1 prompts were in two modes or cohorts" in evaluation.sentence
+    bundle = Bundle(SCHEMA, 1, digest, result, gathered)
+    assert conclude(unpacked(bundle.packed()).gathered).digest == digest
+    owners = evidence_of(gathered).owners
+    assert owners.loc[owners["owner"] == owner, "cohort"].tolist() == ["warned"]
+
+
+def test_an_owner_in_the_wrong_cohort_alone_is_left_there_for_the_draw_to_tell(week):
+    gathered, owner = warned_week_with_a_switch(week)
+    rows = gathered.owner_days.frame()
+    strays = rows[(rows["owner"] == owner) & (rows["cohort"] == "holdback")]
+    kept = in_drawn_cohorts(strays, gathered.wave, {owner})
+    assert (len(kept.rows), kept.switched) == (1, 0)
 
 
 def test_the_days_before_an_enforce_wave_compare_the_warned_alone(week):
