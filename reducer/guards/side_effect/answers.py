@@ -47,19 +47,28 @@ def settled(
         return SideEffectStep(work.before, record=CallStatus.SUCCEEDED)
     use = FirstUse(call_id, work.request, now_ms, record.channel)
     transitions: tuple[Transition, ...] = ()
-    if work.track_of(home).first is None:
+    track = work.track_of(home).without_running(work.request, call_id)
+    if track.first is None:
+        track = Track(use, track.running, track.is_nudged)
         before = work.mark_of(home)
         # A twin that was met while the first one ran has taken the phase further.
         tracking = before if before.repeats else Mark(before.ordinal, GuardPhase.TRACKING)
         work.mark(home, tracking)
         if work.before.mode is not Mode.OFF:
             transitions = (work.before.transition(before, tracking, Decision.TRACKED),)
-    for place in work.places_of(home):
-        track = work.track_of(place).without_running(work.request, call_id)
-        first = use if track.first is None else track.first
-        work.follow(place, Track(first, track.running, track.is_nudged))
+    work.follow(home, track)
+    if work.is_threaded:
+        _settled_in_request(work, home, use)
     keep = None if record.xid is None else FirstUseToKeep(record.xid, use)
     return SideEffectStep(work.before, None, transitions, CallStatus.SUCCEEDED, first_use=keep)
+
+
+def _settled_in_request(work: Work, home: str, use: FirstUse) -> None:
+    """Let calls without a thread see what one with a thread did in their request."""
+    for place in work.places_of(home)[1:]:
+        track = work.track_of(place).without_running(work.request, use.call_id)
+        first = use if track.first is None else track.first
+        work.follow(place, Track(first, track.running, track.is_nudged))
 
 
 def _failed(work: Work, call_id: str, record: CallRecord) -> SideEffectStep:

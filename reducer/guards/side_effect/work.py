@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from reducer.guards.side_effect.ladder import Scope
 from reducer.guards.side_effect.repeat import FirstUse
 from reducer.guards.side_effect.state import (
     NEW_TRACK,
@@ -29,6 +30,7 @@ class Work:
         "_refused",
         "before",
         "calls",
+        "is_threaded",
         "next_ordinal",
         "request",
         "tracks",
@@ -38,6 +40,7 @@ class Work:
         log = before.log_of(request)
         self.before = before
         self.request = request
+        self.is_threaded = before.ladder.scope is Scope.THREAD
         self.tracks = dict(before.tracks)
         self.calls = dict(log.calls)
         self.next_ordinal = log.next_ordinal
@@ -81,29 +84,31 @@ class Work:
     def refuse(self, identities: Iterable[str], first: FirstUse) -> None:
         """Remember for the request what a person refused."""
         self._is_changed = True
-        local = (in_request(each, self.request) for each in identities)
+        local = (self._local(each) for each in identities)
         self._refused = {**self.refused, **dict.fromkeys(local, first)}
 
     def refused_of(self, identity: str) -> FirstUse | None:
         """Return the run that a person refused to repeat in this request, if one did."""
         refused = self.refused
-        return refused.get(in_request(identity, self.request)) if refused else None
+        return refused.get(self._local(identity)) if refused else None
 
     def places_of(self, identity: str) -> tuple[str, ...]:
         """Return an identity and, for one of a thread's, what calls without a thread know it by."""
-        local = in_request(identity, self.request)
+        local = self._local(identity)
         return (identity,) if local == identity else (identity, local)
+
+    def _local(self, identity: str) -> str:
+        return in_request(identity, self.request) if self.is_threaded else identity
 
     def start(self, home: str, use: FirstUse) -> None:
         """Follow a run that begins now; a first run that is too long ago gives way to it."""
-        is_new = self._is_over(self.track_of(home), use.at_ms)
         for place in self.places_of(home):
             track = self.track_of(place)
             if self._is_over(track, use.at_ms):
                 track = track._replace(first=None)
+                if place == home:
+                    self.unmark(home)
             self.follow(place, track.with_running(use))
-        if is_new:
-            self.unmark(home)
 
     def _is_over(self, track: Track, now_ms: int) -> bool:
         first = track.first
@@ -112,16 +117,20 @@ class Work:
     def mark_of(self, identity: str) -> Mark:
         """Return where an identity stands, or the mark it starts with."""
         marks = self._log.marks if self._marks is None else self._marks
-        return marks.get(in_request(identity, self.request)) or Mark(self.next_ordinal)
+        if self.is_threaded:
+            identity = in_request(identity, self.request)
+        return marks.get(identity) or Mark(self.next_ordinal)
 
     def mark(self, identity: str, mark: Mark) -> None:
         """Keep where an identity stands; its ordinal is spent."""
-        self._own_marks()[in_request(identity, self.request)] = mark
+        if self.is_threaded:
+            identity = in_request(identity, self.request)
+        self._own_marks()[identity] = mark
         self.next_ordinal = max(self.next_ordinal, mark.ordinal + 1)
 
     def unmark(self, identity: str) -> None:
         """Forget an identity that is new work again, and will be a new candidate."""
-        self._own_marks().pop(in_request(identity, self.request), None)
+        self._own_marks().pop(self._local(identity), None)
 
     def _own_marks(self) -> dict[str, Mark]:
         self._is_changed = True

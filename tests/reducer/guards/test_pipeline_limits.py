@@ -120,6 +120,11 @@ def guards_of(state: Pipeline):
     )
 
 
+def part_of(document, name):
+    """Return the snapshot of one guard in that of the pipeline."""
+    return document[name]
+
+
 MIXED = dict(zip(GUARDS, [Mode.ENFORCE, Mode.OFF, Mode.WARN, Mode.SHADOW], strict=True))
 
 
@@ -143,7 +148,7 @@ def test_an_excluded_route_stays_off_in_a_new_start(route, part):
     document = dict(dump(Pipeline.start(every(Mode.OFF), route=route)))
     for name in ("duplicate", "identical", "side_effect", "repeated"):
         newer = {"schema": 2} if name == part else {}
-        document[name] = {**document[name], "mode": "enforce" if newer else "off", **newer}
+        document[name] = {**part_of(document, name), "mode": "enforce" if newer else "off", **newer}
     if part is None:
         document["schema"] = 2
     found = guards_of(restore(document))
@@ -159,7 +164,7 @@ def test_one_part_of_a_newer_schema_begins_anew_and_keeps_the_settings_that_are_
     session = Session(MIXED, limits=LIMITS)
     session.round(ask("a", n=1))
     document = dict(dump(session.state))
-    document[part] = {**document[part], "schema": 2}
+    document[part] = {**part_of(document, part), "schema": 2}
     found = restore(document, limits=LIMITS)
     assert settings_of(found) == LIMITS
     for name, each in guards_of(found).items():
@@ -174,7 +179,7 @@ def test_one_part_of_a_newer_schema_begins_anew_and_keeps_the_settings_that_are_
 @pytest.mark.parametrize("part", ["invalid", "total"])
 def test_a_limit_of_a_newer_schema_begins_anew_as_the_host_sets_it(part, number):
     document = dict(dump(Pipeline.start({}, limits=LIMITS)))
-    document[part] = {**document[part], "schema": 2}
+    document[part] = {**part_of(document, part), "schema": 2}
     given = Limits(invalid_parameters=number, total_calls=number)
     found = {"invalid": restore(document, limits=given).invalid.limit}
     found["total"] = restore(document, limits=given).total.limit

@@ -107,7 +107,7 @@ def test_the_end_of_a_thread_forgets_what_was_done_in_it():
     assert host.run("c2", thread="t2", request="r4").verdict is Verdict.BLOCK
 
 
-def asked(host: Host, call_id: str, **where: str | None) -> Verdict | None:
+def asked(host, call_id, **where):
     return host.propose(call_id, **where).verdict
 
 
