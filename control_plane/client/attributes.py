@@ -162,9 +162,9 @@ def _flag(found: object) -> bool:
 
 
 def _identifier(found: object) -> str:
-    if not isinstance(found, str) or not is_identifier(found):
+    if not is_identifier(found):
         raise TypeError("error_type is no identifier")
-    return found
+    return str(found)
 
 
 def _count(number: object, most: int) -> int | None:

@@ -93,6 +93,6 @@ class Transition:
             )
 
 
-def is_identifier(text: str) -> bool:
-    """Whether a text may be reported as an error type: 1 to 64 of `A-Z a-z 0-9 _ . -`."""
-    return _IDENTIFIER.fullmatch(text) is not None
+def is_identifier(text: object) -> bool:
+    """Whether it may be reported as an error type: a text of 1 to 64 of `A-Z a-z 0-9 _ . -`."""
+    return isinstance(text, str) and _IDENTIFIER.fullmatch(text) is not None

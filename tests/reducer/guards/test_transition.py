@@ -42,6 +42,8 @@ def test_a_class_of_errors_is_an_identifier(text):
         pytest.param("x" * 65, id="too long"),
         pytest.param("no such file: /etc/x", id="an error text"),
         pytest.param("timeout\n", id="a line end"),
+        pytest.param(500, id="a number"),
+        pytest.param(b"timeout", id="bytes"),
     ],
 )
 def test_an_error_text_cannot_be_passed_on(text):
