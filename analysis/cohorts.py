@@ -17,6 +17,11 @@ from analysis.frames import Floats
 
 Correction = Literal["CR0", "CR1", "CR2", "CR3"]
 
+# Less than this part of a trial beside the largest owner is rounding: 1 - h cannot be told from 0.
+LEAST_REST = 1e-9
+# A standard error that is this small beside its ratio is what rounding leaves of no spread at all.
+NO_SPREAD = 1e-12
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CohortRatio:
@@ -45,11 +50,21 @@ class CohortRatio:
         """Share of the trials that the largest owner has, 0 to 1."""
         return float(self.leverages.max())
 
+    @property
+    def is_one_owner(self) -> bool:
+        """Whether one owner has all trials, or all but what a float can tell from all."""
+        return self.owners < 2 or self.largest_owner_share > 1.0 - LEAST_REST
+
     def variance(self, correction: Correction) -> float | None:
-        """Return the variance of the ratio; None where one owner leaves nothing to compare."""
-        if self.owners < 2:
+        """Return the variance of the ratio, 0 without a spread beyond rounding.
+
+        None where one owner leaves nothing to compare.
+        """
+        if self.is_one_owner:
             return None
         squares = np.square(self.residuals)
+        if math.sqrt(float(squares.sum())) <= NO_SPREAD * abs(self.ratio):
+            return 0.0
         match correction:
             case "CR0":
                 return float(squares.sum())
@@ -63,7 +78,7 @@ class CohortRatio:
     @property
     def degrees_of_freedom(self) -> float | None:
         """Satterthwaite degrees of freedom of CR2 (Bell and McCaffrey); None for one owner."""
-        if self.owners < 2:
+        if self.is_one_owner:
             return None
         squares = np.square(self.leverages)
         terms = squares / (1.0 - self.leverages)

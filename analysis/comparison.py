@@ -98,6 +98,9 @@ class Judge:
             # No bound is shown here: one inside the margin would contradict the verdict.
             tail = f"with too little data to decide: {sentences.listed(asked.shortfalls)}"
             return self._found(figures, Verdict.UNPROVEN, MetricReason.MINIMUM_DATA, tail=tail)
+        if not asked.has_spread and not is_beyond:
+            reason, tail = MetricReason.NO_SPREAD, sentences.NO_SPREAD
+            return self._found(figures, Verdict.UNPROVEN, reason, tail=tail)
         bound = trial.bound(
             asked.margin,
             test,

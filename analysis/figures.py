@@ -10,6 +10,7 @@ from analysis.report import Cuped, Fieller, Figures, Interval, Side, StandardErr
 from reducer.vocabulary import Metric
 
 METHOD = "CR2 t"
+CUPED_METHOD = "CR2 t, CUPED"
 NO_TRIALS = Side(None, owners=0, trials=0, effective_owners=None, largest_owner_share=None)
 CORRECTIONS: tuple[Correction, ...] = ("CR0", "CR1", "CR2", "CR3")
 
@@ -51,22 +52,36 @@ def with_contrast(figures: Figures, contrast: Contrast | None, *, alpha: float) 
     estimate = treated / reference if metric.is_ratio else treated - reference
     if contrast is None or contrast.standard_error <= 0.0:
         return replace(figures, estimate=estimate)
-    ends = [native(metric, contrast.upper(confidence)) for confidence in (alpha, 1.0 - alpha)]
     return replace(
         figures,
         estimate=estimate,
-        interval=interval_of(ends, alpha=alpha),
+        interval=interval_of(metric, contrast, alpha=alpha),
         standard_error=contrast.standard_error,
         degrees_of_freedom=contrast.degrees_of_freedom,
     )
 
 
-def interval_of(ends: list[float | None], *, alpha: float) -> Interval | None:
-    """Return the two-sided interval between two one-sided bounds, or None where one is unknown."""
-    known = sorted(end for end in ends if end is not None and math.isfinite(end))
-    if len(known) != 2:
+def interval_of(
+    metric: Metric, contrast: Contrast, *, alpha: float, method: str = METHOD
+) -> Interval | None:
+    """Return the two-sided interval between both one-sided bounds; None where one is unknown."""
+    ends = [native(metric, contrast.upper(confidence)) for confidence in (alpha, 1.0 - alpha)]
+    known = sorted(end for end in ends if end is not None)
+    if len(known) != len(ends):
         return None
-    return Interval(known[0], known[1], round(1.0 - 2.0 * alpha, 12), METHOD)
+    return Interval(known[0], known[1], level_of(alpha), method)
+
+
+def level_of(alpha: float) -> float:
+    """Return the level of the two-sided interval between two one-sided bounds at alpha."""
+    return round(1.0 - 2.0 * alpha, 12)
+
+
+def harmful_end(metric: Metric, interval: Interval | None) -> float | None:
+    """Return the end of an interval on the side of harm: the one-sided bound at alpha."""
+    if interval is None:
+        return None
+    return interval.low if metric.is_higher_better else interval.high
 
 
 def standard_errors(pair: Pair) -> StandardErrors | None:
@@ -90,14 +105,13 @@ def fieller(pair: Pair, margin: float) -> Fieller | None:
 
 
 def cuped(
-    metric: Metric, covariates: Covariates, plain: Contrast, adjusted: Contrast
+    metric: Metric, covariates: Covariates, plain: Contrast, adjusted: Contrast, *, alpha: float
 ) -> Cuped | None:
-    """Say what CUPED took off, from the contrasts without and with it; None without a spread."""
-    if plain.standard_error <= 0.0:
-        return None
+    """Say what CUPED took off, from the contrasts without and with it, both with a spread."""
     estimate = native(metric, adjusted.estimate)
     if estimate is None:
         return None
+    interval = interval_of(metric, adjusted, alpha=alpha, method=CUPED_METHOD)
     return Cuped(
         (adjusted.standard_error / plain.standard_error) ** 2,
         covariates.known,
@@ -105,4 +119,6 @@ def cuped(
         covariates.days,
         estimate,
         adjusted.standard_error,
+        interval,
+        harmful_end(metric, interval),
     )

@@ -4,6 +4,8 @@ Bucket b of scale s holds the durations in (g^b, g^(b+1)] milliseconds with g = 
 OpenTelemetry data model. One scale coarser, two neighbours are one: b becomes b >> 1.
 """
 
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,7 +28,8 @@ BUCKET = "bucket"
 COUNT = "count"
 # The OpenTelemetry data model ends at scale 20; below -10 one bucket holds every double.
 SCALES = range(-10, 21)
-# 2^-1074 to 2^1024 at scale 20: no finite duration lies in a bucket outside.
+# In powers of two: a duration in ms that is more, or a fraction that is less, is none.
+LARGEST_EXPONENT = 1000.0
 LARGEST_BUCKET = 2.0**30
 
 Buckets: TypeAlias = npt.NDArray[np.int32]
@@ -54,25 +57,28 @@ class OwnerHistograms:
 
         Raises:
             ValueError: naming column, row and value, for a missing column, an unnamed owner, a
-                bucket that is no whole number or a count that is none >= 0; and for a scale
-                outside -10 to 20.
+                bucket that is no whole number or whose upper edge is beyond 2^1000 ms or below
+                2^-1000, or a count that is none >= 0; and for a scale outside -10 to 20.
         """
         _require_scale(scale)
         require_columns(frame, (OWNER, BUCKET, COUNT))
         owners = checked_owners(frame)
         buckets = _whole(frame, BUCKET, least=-LARGEST_BUCKET, most=LARGEST_BUCKET)
+        is_beyond = np.abs((buckets + 1) * 2.0**-scale) > LARGEST_EXPONENT
+        why = f"is no bucket of a duration: at scale {scale} its edge is no number of ms"
+        refuse_cells(frame, is_beyond, BUCKET, why=why)
         counts = _whole(frame, COUNT, least=0.0, most=EXACT)
         codes, names = pd.factorize(owners, sort=True)
         return _grouped(tuple(names), scale, codes, buckets=buckets, counts=counts)
 
     @property
     def growth(self) -> float:
-        """g: the ratio of a bucket's upper edge to its lower one."""
-        return float(2.0 ** (2.0**-self.scale))
+        """g: the ratio of a bucket's upper edge to its lower one; infinite at scale -10."""
+        return power_of_two(2.0**-self.scale)
 
     def upper_edge(self, bucket: int) -> float:
-        """Return the largest duration that a bucket holds, in ms."""
-        return float(2.0 ** ((bucket + 1) * 2.0**-self.scale))
+        """Return the largest duration that a bucket holds, in ms; infinite beyond all floats."""
+        return power_of_two((bucket + 1) * 2.0**-self.scale)
 
     @property
     def totals(self) -> Counts:
@@ -182,6 +188,11 @@ def merged(parts: Sequence[OwnerHistograms]) -> OwnerHistograms:
         buckets=np.concatenate([part.buckets for part in coarse]),
         counts=np.concatenate([part.counts for part in coarse]),
     )
+
+
+def power_of_two(exponent: float) -> float:
+    """Return 2 to some power; infinite where a float ends."""
+    return float(2.0**exponent) if exponent < sys.float_info.max_exp else math.inf
 
 
 def _grouped(

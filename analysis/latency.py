@@ -26,12 +26,15 @@ from analysis.histograms import (
     Durations,
     ExplicitHistograms,
     OwnerHistograms,
+    power_of_two,
 )
 from analysis.shuffles import Sets
 from analysis.tails import SlowBefore, Tail, owner_slices, slow_before
 
 # The share of durations at or below the percentile, as a fraction of whole numbers.
 PERCENTILE = (19, 20)
+# More buckets between the fastest and the slowest duration are merged: these tell any margin.
+MOST_BUCKETS = 2**20
 
 
 class Cut(NamedTuple):
@@ -127,14 +130,15 @@ class LatencyTest:
     def growth_at(self, bucket: int) -> float | None:
         """Return a bucket's upper edge by its lower one; None where the lower one is 0 or less."""
         if not self.bounds:
-            return self.histograms.growth
+            growth = self.histograms.growth
+            return growth if math.isfinite(growth) else None
         if not 1 <= bucket < len(self.bounds) or self.bounds[bucket - 1] <= 0.0:
             return None
         return self.bounds[bucket] / self.bounds[bucket - 1]
 
     def _ratio(self, treated: int, reference: int) -> float:
         if not self.bounds:
-            return float(2.0 ** ((treated - reference) * 2.0**-self.histograms.scale))
+            return power_of_two((treated - reference) * 2.0**-self.histograms.scale)
         if not (0 <= treated < len(self.bounds) and 0 <= reference < len(self.bounds)):
             return math.nan
         below = self.bounds[reference]
@@ -172,6 +176,8 @@ def latency_test(
     has_any = (places >= 0) & (totals[places] > 0 if len(totals) else False)
     kept = places[has_any]
     own = _chosen(durations, kept)
+    if not bounds:
+        own = _narrowed(own)
     named = Outcomes(
         own.owners,
         outcomes.is_treated[has_any],
@@ -219,6 +225,16 @@ def _percentile(by_bucket: Counts) -> int:
     part, whole = PERCENTILE
     reached = np.cumsum(by_bucket)
     return int(np.argmax(whole * reached >= part * reached[-1]))
+
+
+def _narrowed(histograms: OwnerHistograms) -> OwnerHistograms:
+    """Return the durations in buckets of which there are not too many to count each."""
+    while len(histograms.buckets):
+        buckets = histograms.buckets
+        if int(buckets.max()) - int(buckets.min()) < MOST_BUCKETS:
+            break
+        histograms = histograms.at_scale(histograms.scale - 1)
+    return histograms
 
 
 def _chosen(histograms: OwnerHistograms, kept: npt.NDArray[np.integer]) -> OwnerHistograms:

@@ -13,8 +13,9 @@ from analysis.cuped import adjusted
 from analysis.frames import Outcomes
 from analysis.histograms import Durations
 from analysis.latency import LatencyTest, latency_test
-from analysis.questions import Asker, NoAnswer, ratios
-from analysis.report import Cuped, Figures, MetricReason, SlowCut
+from analysis.latency_bounds import bound_at, interval_at, is_at_least
+from analysis.questions import NOTHING_LEFT, Asker, NoAnswer, has_spread, ratios
+from analysis.report import Cuped, Figures, Interval, MetricReason, SlowCut
 from analysis.rerandomisation import Draws, Rerandomisation
 
 
@@ -23,13 +24,15 @@ class LatencyQuestion:
     """Latency ready for the test. `steps` and `upper` are numbers of buckets.
 
     `upper` lies half a bucket below the least shift that the CR2 interval excludes, so that it is
-    below `steps` exactly when that shift is not above `steps`.
+    below `steps` exactly when that shift is not above `steps`; and above it for an estimate that
+    is not inside the margin.
     """
 
     figures: Figures
     test: LatencyTest
     steps: int
     upper: float | None
+    has_spread: bool
     shortfalls: tuple[str, ...]
 
     @property
@@ -47,8 +50,9 @@ class LatencyQuestion:
         return Rerandomisation(self.test, draws)
 
     def told(self, shift: float | None) -> float | None:
-        """Return the ratio that a bound in buckets stands for: the edge at or above it."""
-        return None if shift is None else _ratio(self.test, math.ceil(shift))
+        """Return the ratio that a bound in buckets stands for (analysis.latency_bounds)."""
+        least = None if shift is None else math.ceil(shift)
+        return bound_at(self.test, least, self.steps, self.figures)
 
 
 def of_durations(
@@ -75,6 +79,9 @@ def of_durations(
     if math.isinf(max(edges)):
         why = f"{label} lies in the last bucket, which has no upper edge"
         return NoAnswer(blank, MetricReason.BUCKETS_TOO_WIDE, why)
+    if min(edges) <= 0.0:
+        why = f"{label} lies in a bucket whose upper edge is not above 0 ms, so there is no ratio"
+        return NoAnswer(blank, MetricReason.BUCKETS_TOO_WIDE, why)
     figures = replace(
         blank,
         treated=replace(treated, value=edges[0]),
@@ -94,19 +101,9 @@ def of_durations(
 def _asked(figures: Figures, test: LatencyTest, steps: int, asker: Asker) -> LatencyQuestion:
     alpha, cut = asker.policy.alpha, test.cut(steps)
     pair = _pair(test.at(cut))
-    growth = test.growth_at(cut.treated)
-    guess = 0 if growth is None else round(math.log(figures.estimate or 1.0) / math.log(growth))
-    low, high = (
-        _least_below(test, confidence, guess, has_cuped=False)
-        for confidence in (alpha, 1.0 - alpha)
-    )
-    # The last shift whose contrast is above zero at its lower bound, and the first below it at
-    # its upper one.
-    ends = [None if low is None else _ratio(test, low - 1), _ratio(test, high)]
-    plain = difference(*pair)
+    plain, growth = difference(*pair), test.growth_at(cut.treated)
     figures = replace(
         figures,
-        interval=of.interval_of(ends, alpha=alpha),
         degrees_of_freedom=None if plain is None else plain.degrees_of_freedom,
         standard_errors=of.standard_errors(pair),
         tested_margin=None if figures.margin is None else cut.ratio,
@@ -119,10 +116,15 @@ def _asked(figures: Figures, test: LatencyTest, steps: int, asker: Asker) -> Lat
             reference=pair[1].ratio,
         ),
     )
-    figures = _with_cuped(figures, test, steps, plain)
-    upper = high
-    if figures.cuped is not None:
-        upper = _least_below(test, 1.0 - alpha, guess, has_cuped=True)
+    high = None
+    if has_spread(plain):
+        shifts = _shifts(test, figures, alpha, has_cuped=False)
+        high = shifts[1]
+        figures = replace(figures, interval=_interval(test, shifts, steps, figures, alpha=alpha))
+    figures, test, high = _with_cuped(figures, test, steps, high, plain=plain, alpha=alpha)
+    upper = None if high is None else high - 0.5
+    if upper is not None and is_at_least(figures.estimate, figures.margin):
+        upper = max(upper, steps + 0.5)
     lacking = margins.shortfalls(
         figures.metric, 0.0, pair, cohorts=asker.cohorts, policy=asker.policy
     )
@@ -130,18 +132,34 @@ def _asked(figures: Figures, test: LatencyTest, steps: int, asker: Asker) -> Lat
         figures,
         test,
         steps,
-        None if upper is None else upper - 0.5,
+        upper,
+        plain is None or plain.standard_error > 0.0,
         (*lacking, *_few_slow(pair, asker)),
     )
 
 
-def _with_cuped(figures: Figures, test: LatencyTest, steps: int, plain: Contrast | None) -> Figures:
+def _with_cuped(
+    figures: Figures,
+    test: LatencyTest,
+    steps: int,
+    high: int | None,
+    *,
+    plain: Contrast | None,
+    alpha: float,
+) -> tuple[Figures, LatencyTest, int | None]:
+    """Return figures, test and the least excluded shift, all three adjusted or none of them."""
     covariates = test.covariates(test.cut(steps))
     if isinstance(covariates, str):
-        return replace(figures, without_cuped=covariates)
+        return replace(figures, without_cuped=covariates), test, high
     better = _contrast(test, steps, has_cuped=True)
-    if plain is None or better is None or plain.standard_error <= 0.0:
-        return figures
+    if not (has_spread(plain) and has_spread(better)):
+        return (
+            replace(figures, without_cuped=NOTHING_LEFT),
+            replace(test, before=NOTHING_LEFT),
+            high,
+        )
+    shifts = _shifts(test, figures, alpha, has_cuped=True)
+    interval = _interval(test, shifts, steps, figures, alpha=alpha, method=of.CUPED_METHOD)
     told = Cuped(
         (better.standard_error / plain.standard_error) ** 2,
         covariates.known,
@@ -149,8 +167,37 @@ def _with_cuped(figures: Figures, test: LatencyTest, steps: int, plain: Contrast
         covariates.days,
         better.estimate,
         better.standard_error,
+        interval,
+        of.harmful_end(figures.metric, interval),
     )
-    return replace(figures, cuped=told)
+    return replace(figures, cuped=told), test, shifts[1]
+
+
+def _shifts(
+    test: LatencyTest, figures: Figures, alpha: float, *, has_cuped: bool
+) -> tuple[int | None, int | None]:
+    """Return the least shifts below 0 at the lower and at the upper bound of their contrast."""
+    growth = None if figures.cut is None else figures.cut.growth
+    guess = 0 if growth is None else round(math.log(figures.estimate or 1.0) / math.log(growth))
+    low, high = (
+        _least_below(test, confidence, guess, has_cuped=has_cuped)
+        for confidence in (alpha, 1.0 - alpha)
+    )
+    return low, high
+
+
+def _interval(
+    test: LatencyTest,
+    shifts: tuple[int | None, int | None],
+    steps: int,
+    figures: Figures,
+    *,
+    alpha: float,
+    method: str = of.METHOD,
+) -> Interval | None:
+    return interval_at(
+        test, shifts, steps, figures=figures, level=of.level_of(alpha), method=method
+    )
 
 
 def _contrast(test: LatencyTest, steps: int, *, has_cuped: bool) -> Contrast | None:
@@ -188,13 +235,6 @@ def _few_slow(pair: tuple[CohortRatio, CohortRatio], asker: Asker) -> Iterator[s
         if expected < least:
             yield f"{expected:.1f} slow prompts to expect in {cohort} ({least:g} needed)"
             return
-
-
-def _ratio(test: LatencyTest, steps: int | None) -> float | None:
-    if steps is None:
-        return None
-    ratio = test.cut(steps).ratio
-    return ratio if math.isfinite(ratio) else None
 
 
 def _pair(own: Outcomes) -> tuple[CohortRatio, CohortRatio]:

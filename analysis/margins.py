@@ -12,17 +12,22 @@ from reducer.vocabulary import Metric
 
 # Of what a float holds; a ratio beyond it tells nobody anything.
 LARGEST_LOGARITHM = 700.0
+# A guard that costs a thousand times as much is nothing that anybody would call harmless.
+LARGEST_RATIO = 1000.0
 
 
 def harm_margin(metric: Metric, margin: float) -> float:
     """Return the margin on the scale of the test: a harm difference, or a log ratio.
 
     Raises:
-        ValueError: for a margin outside (0, 1), or for a ratio not above 1.
+        ValueError: for a margin outside (0, 1), or for a ratio not above 1 or beyond 1000.
     """
     if metric.is_ratio:
-        if not 1.0 < margin < math.inf:
-            raise ValueError(f"the margin of {metric} is {margin}; it must be a ratio above 1")
+        if not 1.0 < margin <= LARGEST_RATIO:
+            raise ValueError(
+                f"the margin of {metric} is {margin}; it must be a ratio above 1 and at most "
+                f"{LARGEST_RATIO:g}"
+            )
         return math.log(margin)
     if not 0.0 < margin < 1.0:
         raise ValueError(f"the margin of {metric} is {margin}; it must be between 0 and 1")
@@ -63,7 +68,10 @@ def shortfalls(
                 f"({least.effective_owners:g} needed)"
             )
             found.setdefault("effective", words)
-        if ratio.largest_owner_share > least.largest_owner_share:
+        if ratio.is_one_owner:
+            words = f"one owner with all prompts in {cohort} (two needed)"
+            found.setdefault("largest", words)
+        elif ratio.largest_owner_share > least.largest_owner_share:
             words = (
                 f"one owner with {sentences.percent(ratio.largest_owner_share)} of the prompts "
                 f"in {cohort} ({100 * least.largest_owner_share:g} % at most)"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from analysis.cohorts import Contrast, cohort_ratio
+from analysis.cohorts import NO_SPREAD, Contrast, cohort_ratio
 from analysis.frames import COHORT, OWNER, Floats, outcomes
 from reducer.vocabulary import Cohort, Metric
 
@@ -30,7 +30,11 @@ def paired_contrast(own: Paired, *, is_log: bool) -> Contrast | None:
     """
     after = cohort_ratio(own.harm_after, own.trials_after)
     before = cohort_ratio(own.harm_before, own.trials_before)
-    if after is None or before is None or after.owners < 2:
+    if after is None or before is None:
+        return None
+    freedoms = [each.degrees_of_freedom for each in (after, before)]
+    known = [freedom for freedom in freedoms if freedom is not None]
+    if len(known) < len(freedoms):
         return None
     scales = (1.0, 1.0)
     estimate = after.ratio - before.ratio
@@ -40,8 +44,11 @@ def paired_contrast(own: Paired, *, is_log: bool) -> Contrast | None:
         scales, estimate = (after.ratio, before.ratio), math.log(after.ratio / before.ratio)
     residuals = after.residuals / scales[0] - before.residuals / scales[1]
     variance = float(np.square(residuals).sum()) * after.owners / (after.owners - 1)
-    freedom = min(each.degrees_of_freedom or 1.0 for each in (after, before))
-    return Contrast(estimate, math.sqrt(variance), freedom)
+    error = math.sqrt(variance)
+    size = max(abs(each.ratio / scale) for each, scale in zip((after, before), scales, strict=True))
+    if error <= NO_SPREAD * size:
+        return Contrast(0.0 if abs(estimate) <= NO_SPREAD * size else estimate, 0.0, min(known))
+    return Contrast(estimate, error, min(known))
 
 
 def two_sided_p(contrast: Contrast) -> float:

@@ -1,6 +1,7 @@
 """What a metric asks of the decision test: figures, margin, and the bound it must agree with."""
 
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from analysis import figures as of
 from analysis import margins, sentences
@@ -16,6 +17,7 @@ from reducer.vocabulary import Metric
 # The bound is searched to this part of the standard error, or of the margin where that is more.
 OF_STANDARD_ERROR = 0.01
 OF_MARGIN = 0.001
+NOTHING_LEFT = "with the days before the wave taken out, owners have no spread to compare by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class NoAnswer:
 class Question:
     """A metric ready for the test; `upper` is the CR2 bound, on the scale of the test.
 
-    `margin` is 0 for a metric without one, of which only the figures are shown.
+    `margin` is 0 for a metric without one, of which only the figures are shown. Owners who are all
+    alike have no spread, and then there is no bound that anything can be judged by.
     """
 
     figures: Figures
@@ -53,6 +56,7 @@ class Question:
     margin: float
     resolution: float
     upper: float | None
+    has_spread: bool
     shortfalls: tuple[str, ...]
 
     def trial(self, draws: Draws) -> Rerandomisation:
@@ -89,7 +93,7 @@ def of_totals(
         score = of.fieller(pair, blank.margin) if metric.is_ratio else None
         figures = replace(figures, tested_margin=blank.margin, fieller=score)
     covariates = covariates_of(baseline, metric, own.owners)
-    figures, contrast, adjustment = _with_cuped(figures, own, contrast, covariates)
+    figures, contrast, adjustment = _with_cuped(figures, own, contrast, covariates, alpha=alpha)
     spread = 0.0 if contrast is None else contrast.standard_error
     return Question(
         figures,
@@ -97,7 +101,8 @@ def of_totals(
         adjustment,
         margin,
         max(OF_STANDARD_ERROR * spread, OF_MARGIN * margin, 1e-7),
-        None if contrast is None else contrast.upper(1.0 - alpha),
+        None if contrast is None or spread <= 0.0 else contrast.upper(1.0 - alpha),
+        contrast is None or spread > 0.0,
         tuple(margins.shortfalls(metric, margin, pair, cohorts=asker.cohorts, policy=asker.policy)),
     )
 
@@ -118,16 +123,31 @@ def contrast_with(own: Outcomes, metric: Metric, adjustment: Adjustment) -> Cont
     return of.contrast_of(metric, (treated, reference))
 
 
+def has_spread(contrast: Contrast | None) -> TypeGuard[Contrast]:
+    """Whether there is a contrast, and owners who differ."""
+    return contrast is not None and contrast.standard_error > 0.0
+
+
 def _with_cuped(
-    figures: Figures, own: Outcomes, plain: Contrast | None, covariates: Covariates | str
+    figures: Figures,
+    own: Outcomes,
+    plain: Contrast | None,
+    covariates: Covariates | str,
+    *,
+    alpha: float,
 ) -> tuple[Figures, Contrast | None, Adjustment | None]:
-    """Return the figures with what CUPED did, and the contrast that the test must agree with."""
+    """Return the figures with what CUPED did, and the contrast that the test must agree with.
+
+    Test, bound and interval are adjusted together or not at all: an adjusted test beside a bound
+    that is not could contradict each other.
+    """
     if isinstance(covariates, str):
         return replace(figures, without_cuped=covariates), plain, None
     adjustment = Adjustment.of(covariates)
     better = contrast_with(own, figures.metric, adjustment)
-    if plain is None or better is None:
-        # The textbook bound without CUPED is the wider one, so the rule of both stays safe.
-        return figures, plain, adjustment
-    told = of.cuped(figures.metric, covariates, plain, better)
+    told = None
+    if has_spread(plain) and has_spread(better):
+        told = of.cuped(figures.metric, covariates, plain, better, alpha=alpha)
+    if told is None:
+        return replace(figures, without_cuped=NOTHING_LEFT), plain, None
     return replace(figures, cuped=told), better, adjustment

@@ -26,6 +26,7 @@ class MetricReason(StrEnum):
     MINIMUM_DATA = "minimum_data"
     MARGIN_NOT_EXCLUDED = "margin_not_excluded"
     BEYOND_MARGIN = "beyond_margin"
+    NO_SPREAD = "no_spread"
 
 
 class Check(StrEnum):
@@ -116,6 +117,8 @@ class Cuped:
     `owners_new` had no comparable baseline and count as such. `estimate` is the estimate with what
     those days foretold taken out, in native units, and `standard_error` its CR2 one, of a ratio
     that of its logarithm; of latency both belong to the difference of the shares of slow prompts.
+    `interval` is what the verdict agrees with, in native units of the metric, and `cr2_bound` its
+    end on the side of harm.
     """
 
     variance_ratio: float
@@ -124,6 +127,8 @@ class Cuped:
     days: int
     estimate: float
     standard_error: float
+    interval: Interval | None
+    cr2_bound: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +153,13 @@ class SlowCut:
 class Figures:
     """The numbers of one metric, in native units: treated - reference, or treated / reference.
 
-    `standard_error` and `degrees_of_freedom` belong to the interval; for a ratio they are those
-    of its logarithm, and for latency, whose interval lies at edges of buckets, there is only the
-    latter. `bound` is the official one-sided one, on the side of harm. `tested_margin`
-    is the margin the test could really put: of latency the nearest at a bucket's edge, never
-    above `margin`, and of all others `margin` itself. `without_cuped` says in words why the days
-    before the wave were not made use of. None is unknown.
+    `interval`, `standard_error` and `degrees_of_freedom` are those without the days before the
+    wave; of a ratio the error is that of its logarithm, and latency, whose interval lies at edges
+    of buckets, has none. Where those days are in the test, `cuped` has the adjusted ones. `bound`
+    is the official one-sided one, on the side of harm. `tested_margin` is the margin the test
+    could really put: of latency the nearest at a bucket's edge, never above `margin`, and of all
+    others `margin` itself. `without_cuped` says in words why the days before the wave were not
+    made use of. None is unknown.
     """
 
     metric: Metric
@@ -173,6 +179,11 @@ class Figures:
     cut: SlowCut | None = None
     cuped: Cuped | None = None
     without_cuped: str | None = None
+
+    @property
+    def shown_interval(self) -> Interval | None:
+        """The interval that the verdict agrees with: adjusted where CUPED is in the test."""
+        return self.interval if self.cuped is None else self.cuped.interval
 
 
 @dataclass(frozen=True, slots=True)

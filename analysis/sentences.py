@@ -1,10 +1,14 @@
 """The sentences of an evaluation: what was seen, how bad it may be, and what was asked for."""
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from analysis.report import Check, CheckResult, Figures, MetricResult
 from reducer.vocabulary import Metric, Verdict
 
+MOST_DIGITS = 6
+# A ratio may have as many places before the point as a float can say.
+WIDE = Context(prec=400)
 # The edges of coarser buckets are more than 2.2 % apart, and the tested margin may be far from the
 # asked one.
 FINE = 5
@@ -16,6 +20,7 @@ LEADS = {
     Verdict.INVALID: "Not valid",
 }
 
+NO_SPREAD = "no owner differs from another, so there is no spread to make a bound of"
 BEFORE_AFTER = (
     "Nobody was held back, so this compares before and after: any change of the period can fool "
     "it, no level is claimed, and a promotion on it needs a written reason."
@@ -43,7 +48,7 @@ def seen(figures: Figures, cohorts: tuple[str, str]) -> str:
         f"{_value(figures.metric, side.value)} {cohort}"
         for side, cohort in zip((figures.treated, figures.reference), cohorts, strict=True)
     )
-    apart = effect(figures.metric, figures.estimate, figures.margin)
+    apart = f"{effect(figures.metric, figures.estimate, figures.margin)}{_adjusted(figures)}"
     if figures.metric is Metric.LATENCY_P95:
         return f"{label(figures.metric)} {treated} v {reference}, {apart}"
     if figures.metric.is_ratio:
@@ -52,13 +57,14 @@ def seen(figures: Figures, cohorts: tuple[str, str]) -> str:
 
 
 def interval(figures: Figures) -> str:
-    """Say the reported interval."""
-    known = figures.interval
+    """Say the interval that the verdict agrees with, rounded outwards."""
+    known = figures.shown_interval
     if known is None:
         return "interval unknown"
-    low = effect(figures.metric, known.low, figures.margin, has_unit=False)
-    high = effect(figures.metric, known.high, figures.margin)
-    return f"{known.level * 100:g} % interval {low} to {high}"
+    low = _written(figures, known.low, ROUND_FLOOR, has_unit=False)
+    high = _written(figures, known.high, ROUND_CEILING)
+    adjusted = "" if figures.cuped is None else "adjusted "
+    return f"{adjusted}{known.level * 100:g} % interval {low} to {high}"
 
 
 def worst(figures: Figures) -> str:
@@ -67,8 +73,7 @@ def worst(figures: Figures) -> str:
     if figures.bound is None:
         return f"no bound can be given; margin {margin}"
     direction = "low" if figures.metric.is_higher_better else "high"
-    bound = effect(figures.metric, figures.bound, figures.margin)
-    return f"could be as {direction} as {bound}; margin {margin}"
+    return f"could be as {direction} as {bound(figures)}; margin {margin}"
 
 
 def shown_beyond(figures: Figures) -> str:
@@ -76,7 +81,19 @@ def shown_beyond(figures: Figures) -> str:
     tested = _margin(figures)
     if figures.tested_margin not in (None, figures.margin):
         tested = f"{figures.tested_margin:.4f} times, the nearest at a bucket's edge"
-    return f"{interval(figures)}; shown to be worse than the margin of {tested}"
+    said = f"shown to be worse than the margin of {tested}"
+    # The interval is a second opinion: one that reaches inside the margin would read as a doubt.
+    if not _is_all_beyond(figures):
+        return f"by random sets of owners {said}"
+    return f"{interval(figures)}; {said}"
+
+
+def bound(figures: Figures) -> str:
+    """Write the official bound, rounded towards harm."""
+    if figures.bound is None:
+        return "unknown"
+    towards = ROUND_FLOOR if figures.metric.is_higher_better else ROUND_CEILING
+    return _written(figures, figures.bound, towards)
 
 
 def remarks(figures: Figures) -> list[str]:
@@ -97,18 +114,9 @@ def remarks(figures: Figures) -> list[str]:
     return found
 
 
-def effect(
-    metric: Metric, value: float | None, margin: float | None, *, has_unit: bool = True
-) -> str:
+def effect(metric: Metric, value: float | None, margin: float | None) -> str:
     """Write an effect with as many digits as tell it from the margin, at most six."""
-    if value is None:
-        return "unknown"
-    scale, digits, unit = (1.0, 2, " times") if metric.is_ratio else (100.0, 1, " pp")
-    if margin is not None and value != margin:
-        while digits < 6 and round(scale * value, digits) == round(scale * margin, digits):
-            digits += 1
-    # Adding zero turns a rounded -0.0 into 0.0.
-    return f"{round(scale * value, digits) + 0.0:.{digits}f}{unit if has_unit else ''}"
+    return "unknown" if value is None else _rounded(metric, value, margin, ROUND_HALF_EVEN)
 
 
 def gate(checks: Sequence[CheckResult], metrics: Sequence[MetricResult], verdict: Verdict) -> str:
@@ -146,8 +154,8 @@ def _all_within(checks: Sequence[CheckResult], metrics: Sequence[MetricResult]) 
     parts = []
     for result in metrics:
         figures = result.figures
-        bound = effect(figures.metric, figures.bound, figures.margin)
-        parts.append(f"{label(figures.metric)} at worst {bound} (margin {_margin(figures)})")
+        worst_case = f"at worst {bound(figures)} (margin {_margin(figures)})"
+        parts.append(f"{label(figures.metric)} {worst_case}")
     return f"Within every margin: {', '.join(parts)}."
 
 
@@ -169,5 +177,57 @@ def _margin(figures: Figures) -> str:
     if figures.margin is None:
         return "none"
     if figures.metric.is_ratio:
-        return f"{figures.margin:.2f} times"
+        return f"{_places(figures.margin)} times"
     return f"{100.0 * figures.margin:g} pp"
+
+
+def _places(ratio: float) -> str:
+    return f"{ratio:.2f}" if round(ratio, 2) == ratio else f"{ratio:g}"
+
+
+def _adjusted(figures: Figures) -> str:
+    """Say the estimate without what the days before foretold; of latency it is no ratio."""
+    if figures.cuped is None:
+        return ""
+    by = f"adjusted by the {figures.cuped.days} days before"
+    if figures.metric is Metric.LATENCY_P95:
+        return f" ({by} in what follows)"
+    return f" ({effect(figures.metric, figures.cuped.estimate, figures.margin)} {by})"
+
+
+def _is_all_beyond(figures: Figures) -> bool:
+    known, margin = figures.shown_interval, figures.tested_margin or figures.margin
+    if known is None or margin is None:
+        return False
+    return known.high <= margin if figures.metric.is_higher_better else known.low >= margin
+
+
+def _written(figures: Figures, value: float, rounding: str, *, has_unit: bool = True) -> str:
+    return _rounded(figures.metric, value, figures.margin, rounding, has_unit=has_unit)
+
+
+def _rounded(
+    metric: Metric, value: float, margin: float | None, rounding: str, *, has_unit: bool = True
+) -> str:
+    """Write a value with more digits where fewer would show the margin, its far side, or nothing.
+
+    Nothing is a difference of 0 or a ratio of 1 where an end of an interval is none.
+    """
+    power, digits, unit = (0, 2, " times") if metric.is_ratio else (2, 1, " pp")
+    exact = Decimal(repr(float(value))).scaleb(power)
+    limit = None if margin is None else Decimal(repr(float(margin))).scaleb(power)
+    nothing = Decimal(1 if metric.is_ratio else 0)
+    while True:
+        shown = exact.quantize(Decimal(1).scaleb(-digits), rounding, WIDE)
+        is_told = limit is None or _side(shown, limit) == _side(exact, limit)
+        if rounding != ROUND_HALF_EVEN:
+            is_told = is_told and (shown != nothing or exact == nothing)
+        if is_told or digits >= MOST_DIGITS:
+            break
+        digits += 1
+    # A rounded -0.0 reads 0.0.
+    return f"{shown or abs(shown):.{digits}f}{unit if has_unit else ''}"
+
+
+def _side(value: Decimal, limit: Decimal) -> int:
+    return (value > limit) - (value < limit)

@@ -122,11 +122,14 @@ def test_owners_without_any_spread_have_an_estimate_and_no_interval_of_no_width(
     totals["completed"] = totals["started"]
     judge = Judge(PAIR, KEY, NO_MINIMUM, is_look=True)
 
-    figures = judge.compare(checked_totals(totals), metric, MARGINS[metric]).figures
+    result = judge.compare(checked_totals(totals), metric, MARGINS[metric])
+    figures = result.figures
 
     assert figures.estimate == 0.0
     assert (figures.interval, figures.standard_error, figures.standard_errors) == (None, None, None)
-    assert figures.bound is not None
+    assert figures.bound is None
+    assert (result.verdict, result.reason) == (Verdict.UNPROVEN, MetricReason.NO_SPREAD)
+    assert "no owner differs from another" in result.sentence
     assert abs(figures.bound) > 0.0
 
 
