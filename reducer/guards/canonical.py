@@ -119,8 +119,7 @@ def _object(value: Mapping[object, object], depth: int, budget: list[int]) -> di
             found[key] = _plain(each, depth, budget)
     except _Fault as fault:
         # A model may write anything into a key: only a name is repeated.
-        is_name = isinstance(key, str) and is_identifier(key)
-        fault.steps.append(f".{key}" if is_name else f"[key {len(found) + 1}]")
+        fault.steps.append(f".{key}" if is_identifier(key) else f"[key {len(found) + 1}]")
         raise
     return found
 
