@@ -21,7 +21,7 @@ local MOST_RUNS = 1024
 -- What one sender may name without bound is bounded here; what is beyond it becomes OTHER.
 local OTHER, MOST_CELLS, MOST_COUNTERS, MOST_NAMES = 'other', 16384, 2048, 32
 local MOST_SOURCES, MOST_TREATED = 8192, 2048
-local MOST_STARTS, MOST_GAPS, MOST_FALLS = 32, 32, 8
+local MOST_STARTS, MOST_GAPS, MOST_FALLS, MOST_STREAMS = 32, 32, 7, 4096
 
 -- Places in an owner-day row; CANCELLED to LIMIT (2 to 6) come with the event. The histogram's
 -- [bucket, count, ...] pairs follow the sums.
@@ -39,7 +39,7 @@ local ENFORCED_ON_UNRELIABLE = 'enforced_on_unreliable_input'
 -- What one call has learned and will write.
 local function new_batch(slot, payload)
   return {
-    now = payload.now, is_trusted = payload.trusted == 1,
+    now = payload.now, is_trusted = payload.trusted == 1, producer = payload.producer,
     slot = slot, cells = {}, names = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {}, streams = {},
     treated = {}, newest = {}, was_suspect = {}, sessions = {}, taken_back = {},

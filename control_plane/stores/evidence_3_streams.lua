@@ -93,14 +93,20 @@ end
 -- The part of a run that a point is in: a value that fell without a new start begins another.
 local function segment_of(run, time)
   for at = #run.g, 2, -1 do
-    if run.g[at].f < time then return run.g[at], at == #run.g end
+    if run.g[at].f < time then return run.g[at] end
   end
-  return run.g[1], #run.g == 1
+  return run.g[1]
+end
+
+local function may_fall(stream)
+  local falls = 0
+  for _, run in ipairs(stream.r) do falls = falls + #run.g - 1 end
+  return falls < MOST_FALLS
 end
 
 -- Put a point at its place in a segment, the last one of each day; answer what is wrong with it.
-local function put_point(run, segment, point, is_newest)
-  local points, at = segment.p, 1
+local function put_point(stream, run, segment, point)
+  local points, at, is_newest = segment.p, 1, segment == run.g[#run.g]
   while points[at] and points[at].t <= point.t do at = at + 1 end
   local before, after = points[at - 1] or segment.b, points[at]
   if after and after.v < point.v then return 'streams:conflict' end
@@ -111,7 +117,7 @@ local function put_point(run, segment, point, is_newest)
   if before and point.v < before.v and before.t < point.t then
     if after or not is_newest then return 'streams:conflict' end
     -- Beyond the bound the point is dropped, so that only what exceeds the highest value counts.
-    if #run.g < MOST_FALLS then table.insert(run.g, { f = before.t, p = { point } }) end
+    if may_fall(stream) then table.insert(run.g, { f = before.t, p = { point } }) end
     return 'streams:fall'
   end
   if after and after.d == point.d then return nil end
@@ -164,15 +170,15 @@ local function take_cumulative(batch, event, stream)
     return false
   end
   run.l = math.max(run.l or 0, point.t)
-  local segment, is_newest = segment_of(run, point.t)
+  local segment = segment_of(run, point.t)
   add_segment(batch, event, segment, -1)
   local segments, fault = #run.g, nil
   local first = run.g[1].b
   if point.t == start or run.u and (not first or point.t < first.t) then
     run.g[1].b = point
-    if run.u and first then fault = put_point(run, segment, first, is_newest) end
+    if run.u and first then fault = put_point(stream, run, segment, first) end
   else
-    fault = put_point(run, segment, point, is_newest)
+    fault = put_point(stream, run, segment, point)
   end
   add_segment(batch, event, segment, 1)
   if #run.g > segments then add_segment(batch, event, run.g[#run.g], 1) end
@@ -182,11 +188,12 @@ local function take_cumulative(batch, event, stream)
   return true
 end
 
--- A stream of deltas is gapless when its intervals touch each other; they never overlap.
+-- A stream of deltas is gapless when its intervals touch each other; they never overlap. Each adds its value
+-- even where nothing can be known of its stream.
 local function take_delta(batch, event, stream)
   add_point(batch, event, point_of(event), 1)
   local from, to = event[11][2], event[11][3]
-  if from == 0 or from >= to then return end
+  if not stream or from == 0 or from >= to then return end
   local spans, kept, overlaps = stream.q, {}, false
   for at = 1, #spans, 2 do
     local first, last = spans[at], spans[at + 1]
@@ -210,17 +217,41 @@ local function take_delta(batch, event, stream)
   if overlaps then note(batch, event[9][1], 'streams:conflict', 1) end
 end
 
-local function take_point(batch, event)
-  local key = 'cs:' .. batch.slot .. ':' .. event[4]
-  local stream = batch.streams[key]
-  if not stream then
-    local held = redis.call('GET', key)
-    stream = held and cmsgpack.unpack(held) or { r = {}, q = {} }
-    batch.streams[key] = stream
+-- What is known of a stream; nil of a new one beyond what its producer may keep here.
+local function stream_of(batch, suffix)
+  local stream = batch.streams[suffix]
+  if stream then return stream end
+  local held = redis.call('GET', 'cs:' .. batch.slot .. ':' .. suffix)
+  if not held then
+    if not batch.room then
+      local told = 'sn:' .. batch.slot .. ':' .. batch.producer
+      batch.room = MOST_STREAMS - redis.call('ZCOUNT', told, batch.now - KEEP_STREAM_S, '+inf')
+    end
+    if batch.room < 1 then return nil end
+    batch.room = batch.room - 1
   end
-  local is_known = true
+  stream = held and cmsgpack.unpack(held) or { r = {}, q = {} }
+  batch.streams[suffix] = stream
+  return stream
+end
+
+local function write_streams(batch)
+  if not next(batch.streams) then return end
+  local told = 'sn:' .. batch.slot .. ':' .. batch.producer
+  for suffix, stream in pairs(batch.streams) do
+    local key = 'cs:' .. batch.slot .. ':' .. suffix
+    redis.call('SET', key, cmsgpack.pack(stream), 'EX', KEEP_STREAM_S)
+    redis.call('ZADD', told, batch.now, suffix)
+  end
+  redis.call('ZREMRANGEBYSCORE', told, '-inf', '(' .. batch.now - KEEP_STREAM_S)
+  redis.call('EXPIRE', told, KEEP_STREAM_S)
+end
+
+local function take_point(batch, event)
+  local stream, is_known = stream_of(batch, event[4]), true
+  if not stream then note(batch, event[9][1], 'streams:over_limit', 1) end
   if event[11][1] == 1 then
-    is_known = take_cumulative(batch, event, stream)
+    is_known = stream and take_cumulative(batch, event, stream)
   else
     take_delta(batch, event, stream)
   end

@@ -184,9 +184,7 @@ local function write(batch, writes)
     keys[key] = true
   end
   for key in pairs(keys) do redis.call('EXPIRE', key, KEEP_EVIDENCE_S) end
-  for key, stream in pairs(batch.streams) do
-    redis.call('SET', key, cmsgpack.pack(stream), 'EX', KEEP_STREAM_S)
-  end
+  write_streams(batch)
   write_prompts(batch)
   write_sessions(batch)
   write_days(batch)

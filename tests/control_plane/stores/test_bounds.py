@@ -16,15 +16,17 @@ from control_plane.stores.evidence_events import (
     Started,
     VolumeEvent,
 )
+from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Mode
 
 HERE = "internal"
 DAY = date(2026, 11, 27)
 SECOND = 1_795_000_000
 GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
-MOST_CELLS, MOST_COUNTERS, MOST_NAMES = 16_384, 2_048, 32
+MOST_CELLS, MOST_COUNTERS, MOST_NAMES, MOST_STREAMS = 16_384, 2_048, 32, 4_096
 
 
 @pytest.fixture
@@ -127,3 +129,55 @@ def test_an_owner_keeps_the_newest_versions_and_producers(any_store, evidence):
     assert sorted(facts.producers) == [f"p{at:02}" for at in range(8, MOST_NAMES + 8)]
     health = evidence.health(HERE)
     assert (health["overflow:versions"], health["overflow:producers"]) == (8, 8)
+
+
+def point(stream: str, value: int, *, is_cumulative: bool = True, at: int = 60) -> PointEvent:
+    number = hash((stream, value, is_cumulative, at)) % 2**60
+    told = Stream(stream, is_cumulative, SECOND * 10**6, (SECOND + at) * 10**6)
+    cell = replace(GUARD, source=EvidenceSource.COUNTERS)
+    return PointEvent(
+        Seen(number, SECOND + at),
+        DAY,
+        12,
+        GUARD,
+        "turns",
+        told,
+        value,
+        owner=PointOwner("aaaaaaaaaaaaaaaa", 17, cell, (10,)),
+        is_conforming=True,
+    )
+
+
+def send(evidence: EvidenceStore, producer: str, *points: PointEvent, now: int = SECOND) -> None:
+    evidence.write(HERE, EvidenceBatch(points, producer=producer, now_second=now))
+
+
+def test_a_producer_keeps_4096_streams_and_takes_none_from_another(any_store, evidence):
+    send(evidence, "loud", *(point(f"s-{at}", 1) for at in range(MOST_STREAMS + 50)))
+    assert len(any_store.keys("cs:*")) == MOST_STREAMS
+    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): MOST_STREAMS}
+    assert evidence.health(HERE)["streams:over_limit"] == 50
+    day = any_store.hgetall(EvidenceKeys(HERE).day(DAY))
+    assert (int(day[b"crecords"]), int(day[b"cconforming"])) == (MOST_STREAMS + 50, MOST_STREAMS)
+
+    send(evidence, "loud", point("s-0", 3, at=90), point("more", 9))
+    send(evidence, "quiet", point("other", 100))
+    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): MOST_STREAMS + 2 + 100}
+    assert evidence.health(HERE)["streams:over_limit"] == 51
+
+
+def test_a_delta_beyond_the_bound_of_streams_adds_its_value(any_store, evidence):
+    any_store.zadd("sn:{internal:0}:loud", {f"s-{at}": SECOND for at in range(MOST_STREAMS)})
+    send(evidence, "loud", point("new", 7, is_cumulative=False))
+    assert any_store.keys("cs:*") == []
+    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 7}
+    assert evidence.health(HERE)["streams:over_limit"] == 1
+
+
+def test_streams_that_told_nothing_for_a_week_make_room(any_store, evidence):
+    any_store.zadd("sn:{internal:0}:loud", {f"s-{at}": SECOND for at in range(MOST_STREAMS)})
+    week = timedelta(days=7) // timedelta(seconds=1)
+    send(evidence, "loud", point("early", 1), now=SECOND + week)
+    send(evidence, "loud", point("late", 1), now=SECOND + week + 1)
+    assert any_store.zrange("sn:{internal:0}:loud", 0, -1) == [b"late"]
+    assert len(any_store.keys("cs:*")) == 1
