@@ -87,6 +87,19 @@ def _do_without(what: str, remedy: str) -> NoReturn:
     pytest.skip(message)
 
 
+def _found(name: str) -> Path:
+    program = shutil.which(name)
+    if program is None:
+        _do_without(name, f"install it (Debian: apt-get install {name})")
+    return Path(program)
+
+
+@pytest.fixture(scope="session")
+def oldest_redis() -> Path:
+    """The program of the oldest Redis that guardwave promises to run on."""
+    return _found("redis-server")
+
+
 @pytest.fixture(scope="session")
 def store_server() -> Iterator[EmbeddedServer]:
     """The embedded server of this test process, in a directory with a short path."""
@@ -118,16 +131,12 @@ def any_server(
     request: pytest.FixtureRequest, store_server: EmbeddedServer
 ) -> Iterator[EmbeddedServer]:
     """Each server that guardwave promises to run on, one after the other."""
-    name = request.param
-    if name is None:
+    if request.param is None:
         yield store_server
         return
-    program = shutil.which(name)
-    if program is None:
-        _do_without(name, "install it (Debian: apt-get install redis-server)")
     with (
         tempfile.TemporaryDirectory(prefix="gw-") as directory,
-        EmbeddedServer.start(Path(directory), program=Path(program)) as server,
+        EmbeddedServer.start(Path(directory), program=_found(request.param)) as server,
     ):
         yield server
 

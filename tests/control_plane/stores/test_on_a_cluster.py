@@ -38,7 +38,7 @@ from control_plane.stores.shards import SHARDS_OF_A_CLUSTER
 from control_plane.stores.suspects import SuspectStore
 from reducer.vocabulary import Cohort, Invariant, Mode, Outcome
 from tests.control_plane.lives import Life
-from tests.control_plane.stores.clusters import PATIENCE_S, Cluster, cluster_in, sentinels_in, until
+from tests.control_plane.stores.clusters import PATIENCE_S, Cluster, cluster_in, until, watched_in
 
 HERE = "internal"
 DAY = date(2027, 1, 15)
@@ -134,6 +134,15 @@ def test_a_cluster_tells_the_same_as_one_server(store, clustered):
     assert written_by(clustered) == written_by(store)
     rows = EvidenceStore(clustered).owner_days(HERE, CELL.guard, CELL.wave, [DAY])
     assert [row.started for row in rows] == [3] * OWNERS
+
+
+def test_a_cluster_of_the_oldest_redis_tells_the_same(store, oldest_redis):
+    with (
+        tempfile.TemporaryDirectory(prefix="gw-") as directory,
+        cluster_in(Path(directory), program=oldest_redis) as cluster,
+        open_store(cluster.settings) as client,
+    ):
+        assert written_by(client) == written_by(store)
 
 
 def test_evidence_lies_in_sixteen_shards_on_all_nodes(clustered):
@@ -264,7 +273,7 @@ def test_a_replica_takes_over_for_a_lost_node_without_a_person():
 def test_sentinels_lead_to_the_server_that_took_over():
     with (
         tempfile.TemporaryDirectory(prefix="gw-") as directory,
-        sentinels_in(Path(directory)) as watched,
+        watched_in(Path(directory)) as watched,
         open_store(watched.settings) as client,
     ):
         evidence = EvidenceStore(client)
