@@ -299,8 +299,8 @@ class PlanStatus(StrEnum):
 class Plan:
     """What a wave of each of these shares and lengths could prove, asked for before it starts.
 
-    `placebo_waves` are simulated for each, on the environment's own evidence; `result` is JSON
-    text. A plan decides nothing.
+    `placebo_waves` are simulated for each, on the environment's own evidence; `looks` are how many
+    the wave will declare, which share alpha; `result` is JSON text. A plan decides nothing.
     """
 
     id: int
@@ -315,3 +315,4 @@ class Plan:
     planned_at: datetime | None = None
     sentence: str | None = None
     result: str | None = None
+    looks: int = 1

@@ -34,6 +34,13 @@ _PIPE_WIDTH = 160
     type=click.IntRange(1, 90),
     help="Complete days of the wave; the policy's when left out. May be repeated.",
 )
+@click.option(
+    "--looks",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 8),
+    help="How many looks the wave will declare; they share alpha.",
+)
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 def plan(  # noqa: PLR0913  # click passes every option by name
@@ -43,6 +50,7 @@ def plan(  # noqa: PLR0913  # click passes every option by name
     url: str,
     shares_bps: Sequence[int],
     days: Sequence[int],
+    looks: int,
     timeout: float,
     output: str,
 ) -> None:
@@ -52,7 +60,7 @@ def plan(  # noqa: PLR0913  # click passes every option by name
     """
     server = server_at(url)
     address = f"/api/v1/environments/{environment}/guards/{guard}/plans"
-    body: JsonObject = {"shares_bps": list(shares_bps), "days": list(days)}
+    body: JsonObject = {"shares_bps": list(shares_bps), "days": list(days), "looks": looks}
     asked = server.post(address, body, key=str(uuid.uuid4()))
     made = _waited_for(server, f"{address}/{asked['id']}", timeout)
     if made["status"] != "done":

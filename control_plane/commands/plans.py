@@ -18,11 +18,15 @@ MOST_PLACEBO_WAVES = 1000
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """Which shares and lengths to plan for; none given: what the policy says for the next wave."""
+    """Which shares and lengths to plan for; none given: what the policy says for the next wave.
+
+    `looks` are how many the wave will declare; each has its part of alpha.
+    """
 
     shares_bps: tuple[int, ...] = ()
     days: tuple[int, ...] = ()
     placebo_waves: int = PLACEBO_WAVES
+    looks: int = 1
 
 
 def request_plan(
@@ -54,6 +58,7 @@ def request_plan(
         shares_bps=_each_once(request.shares_bps, "shares_bps") or (_share(context, rollout),),
         days=_each_once(request.days, "days") or (policy.dwell_days,),
         placebo_waves=request.placebo_waves,
+        looks=request.looks,
         requested_at=context.clock.now(),
         actor=actor,
     )

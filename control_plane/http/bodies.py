@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from control_plane.commands.plans import MOST_PLACEBO_WAVES, PLACEBO_WAVES
+from control_plane.commands.waves import MAX_LOOKS
 from control_plane.http.fields import (
     LARGEST,
     MAX_OWNERS_AT_ONCE,
@@ -116,6 +117,11 @@ class NewPlan(Body):
         Field(strict=True, ge=100, le=MOST_PLACEBO_WAVES, description="Simulated for each."),
         Whole,
     ] = PLACEBO_WAVES
+    looks: Annotated[
+        int,
+        Field(strict=True, ge=1, le=MAX_LOOKS, description="Declared looks, which share alpha."),
+        Whole,
+    ] = 1
 
 
 class NewRollback(Body):

@@ -34,6 +34,7 @@ class PlanSummary(Answer):
     shares_bps: list[int]
     days: list[int]
     placebo_waves: int
+    looks: int
     status: PlanStatus
     requested_at: datetime
     actor: str
@@ -88,7 +89,7 @@ def post_plan(path: RolloutPath, header: MaybeKeyed, body: NewPlan) -> Response:
         context,
         path.environment,
         path.guard,
-        request=PlanRequest(body.shares_bps, body.days, body.placebo_waves),
+        request=PlanRequest(body.shares_bps, body.days, body.placebo_waves, body.looks),
         actor=actor,
     )
     answer = _answer(path.environment, asked)
@@ -104,6 +105,7 @@ def _summary(environment: str, plan: Plan) -> PlanSummary:
         shares_bps=list(plan.shares_bps),
         days=list(plan.days),
         placebo_waves=plan.placebo_waves,
+        looks=plan.looks,
         status=plan.status,
         requested_at=plan.requested_at,
         actor=plan.actor.id,

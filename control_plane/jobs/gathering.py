@@ -30,7 +30,12 @@ def look_of(wave: Wave, complete: int) -> int:
 
 def policy_at(policy: GatePolicy, wave: Wave) -> GatePolicy:
     """Return the policy with alpha split over the wave's looks (statistics: K looks at alpha/K)."""
-    return replace(policy, alpha=policy.alpha / len(wave.looks))
+    return per_look(policy, len(wave.looks))
+
+
+def per_look(policy: GatePolicy, looks: int) -> GatePolicy:
+    """Return the policy with the part of alpha that one of so many looks has."""
+    return replace(policy, alpha=policy.alpha / looks)
 
 
 def is_older_than_evidence(context: Context, wave: Wave) -> bool:

@@ -10,6 +10,7 @@ from analysis.placebo import PlaceboPlan, Placebos, plan_by_placebo
 from analysis.power import MetricPlan, plan_metrics
 from analysis.sentences import label, percent
 from control_plane.context import Context
+from control_plane.jobs.gathering import per_look
 from control_plane.jobs.plan_ground import Ground, find_ground
 from control_plane.state import Plan, PlanStatus
 from reducer.rollout.draw import BPS, treated_count
@@ -47,7 +48,7 @@ def make_plan(context: Context, environment: str, guard: str, number: int) -> Pl
             f"there are {complete}"
         )
         return _kept(context, environment, replace(asked, status=PlanStatus.FAILED, sentence=why))
-    policy = context.policies.of(environment)
+    policy = per_look(context.policies.of(environment), asked.looks)
     found = [
         _planned(ground, asked, policy, share_bps=share_bps, days=days)
         for days in asked.days

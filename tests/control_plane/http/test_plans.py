@@ -46,6 +46,8 @@ def test_a_key_makes_a_plan_once(operator, rollout):
         pytest.param({"days": [91]}, 400, "invalid-field", id="more than ninety days"),
         pytest.param({"placebo_waves": 99}, 400, "invalid-field", id="too few placebo waves"),
         pytest.param({"shares_bps": [500] * 5}, 400, "invalid-field", id="too many shares"),
+        pytest.param({"looks": 0}, 400, "invalid-field", id="no look"),
+        pytest.param({"looks": 9}, 400, "invalid-field", id="more looks than a wave declares"),
         pytest.param({"reason": REASON}, 400, "invalid-field", id="an unknown member"),
         pytest.param({"shares_bps": [10_000]}, 422, "rule-violated", id="everybody"),
     ],

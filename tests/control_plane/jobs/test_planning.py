@@ -14,6 +14,7 @@ from control_plane.jobs.planning import fail_plan, make_plan
 from control_plane.state import Plan, PlanStatus
 from control_plane.stores.jobs import JobKind
 from reducer.vocabulary import Gate, Mode
+from tests.control_plane.hosts import Prompt
 from tests.control_plane.lives import Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
 
@@ -96,6 +97,25 @@ def test_more_owners_or_days_never_lower_the_power(week):
     assert few.keys() == many.keys() >= {"cancellation", "tokens"}
     for metric, each in many.items():
         assert each["power"] >= few[metric]["power"]
+
+
+def cancelled_by_some(prompt: Prompt) -> Prompt:
+    """Let every fourth owner cancel all that it starts."""
+    owner = int(prompt.prompt_id.partition("/")[0].rpartition("-")[2])
+    return prompt if owner % 4 else replace(prompt, outcome="cancelled")
+
+
+def test_declared_looks_share_alpha_so_that_more_of_them_need_more_owners(store):
+    life = Life.begin(store)
+    life.live(7, change=cancelled_by_some)
+    once, four = (result_of(made(life, shares_bps=(2500,), looks=looks)) for looks in (1, 4))
+    assert four["alpha"] == once["alpha"] / 4
+    few, many = (
+        next(each for each in result["waves"][0]["metrics"] if each["metric"] == "cancellation")
+        for result in (once, four)
+    )
+    assert many["owners_needed"] > few["owners_needed"]
+    assert many["power"] < few["power"]
 
 
 def test_in_warn_the_enforce_gate_is_planned_on_the_warned(week):
