@@ -17,7 +17,7 @@ from scipy import stats
 from analysis.comparison import Judge
 from analysis.frames import COHORT, checked_totals
 from analysis.offline_columns import Arms, read_columns
-from analysis.report import Figures, MetricResult
+from analysis.report import Cuped, Figures, MetricResult
 from analysis.rerandomisation import DrawKey
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
@@ -181,13 +181,23 @@ def _metric(result: MetricResult) -> Mapping[str, JsonValue]:
         "sentence": result.sentence,
     }
     if figures.cuped is not None:
-        answer["cuped"] = {
-            "variance_ratio": figures.cuped.variance_ratio,
-            "owners_with_baseline": figures.cuped.owners_with_baseline,
-            "owners_new": figures.cuped.owners_new,
-        }
+        answer["cuped"] = _cuped(figures.cuped)
     answer.update(_of_ratio(figures))
     return answer
+
+
+def _cuped(found: Cuped) -> Mapping[str, JsonValue]:
+    """Return what the verdict agrees with where the days before the wave are in the test."""
+    interval = found.interval
+    return {
+        "variance_ratio": found.variance_ratio,
+        "owners_with_baseline": found.owners_with_baseline,
+        "owners_new": found.owners_new,
+        "estimate": found.estimate,
+        "standard_error": found.standard_error,
+        "cr2_bound": found.cr2_bound,
+        "interval": None if interval is None else [interval.low, interval.high],
+    }
 
 
 def _of_ratio(figures: Figures) -> Mapping[str, JsonValue]:
