@@ -18,6 +18,9 @@ SIGNAL_OF_METHOD = {
     "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": "metrics",
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
 }
+CONNECTION_AGE_S = 300.0
+# As long as a request over HTTP may take; exporters give one up after 10 s.
+CONNECTION_GRACE_S = 15.0
 STATUS_DETAILS = "grpc-status-details-bin"
 # The exporter of the Python SDK looks here, and not into the details that OTLP names.
 RETRY_INFO = "google.rpc.retryinfo-bin"
@@ -30,11 +33,14 @@ def channel_options(limits: Limits) -> tuple[tuple[str, int], ...]:
 
     gRPC itself answers them with RESOURCE_EXHAUSTED and without RetryInfo, which is final for OTLP
     clients, and stops inflating at the limit. SO_REUSEPORT is off: two servers on one port would
-    each get half of the telemetry without a word.
+    each get half of the telemetry without a word. A connection is given up after its age, which
+    clients don't notice, so that a sender that never finishes a message does not keep its thread.
     """
     return (
         ("grpc.max_receive_message_length", limits.inflated_bytes),
         ("grpc.so_reuseport", 0),
+        ("grpc.max_connection_age_ms", int(CONNECTION_AGE_S * 1000)),
+        ("grpc.max_connection_age_grace_ms", int(CONNECTION_GRACE_S * 1000)),
     )
 
 

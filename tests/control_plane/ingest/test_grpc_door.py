@@ -1,6 +1,7 @@
 """OTLP over gRPC: the core of OTLP/HTTP behind it, and refusals in the words of gRPC."""
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 from control_plane.access import create_token
 from control_plane.errors import StartError
-from control_plane.grpc_server import listen
+from control_plane.grpc_server import THREADS, listen
+from control_plane.ingest import grpc_door
 from control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
 from control_plane.ingest.wire import Limits
 from control_plane.settings import Settings
@@ -41,7 +43,7 @@ class Caller:
 
     def __init__(self, host: Host, channel: grpc.Channel) -> None:
         self.host = host
-        self._channel = channel
+        self.channel = channel
 
     def call(
         self,
@@ -53,7 +55,7 @@ class Caller:
     ) -> bytes:
         bearer = f"Bearer {self.host.token}" if authorization == "" else authorization
         metadata = () if bearer is None else (("authorization", bearer),)
-        export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(method)
+        export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(method)
         answer: bytes = export(body, metadata=metadata, compression=compression, timeout=20)
         return answer
 
@@ -221,3 +223,21 @@ def test_a_port_that_is_taken_is_told_by_its_setting(context):
             listen(host.door, host="127.0.0.1", port=port, limits=Limits())
     finally:
         server.stop(0).wait()
+
+
+def test_senders_that_never_finish_do_not_keep_the_threads(context, body_of_one, monkeypatch):
+    monkeypatch.setattr(grpc_door, "CONNECTION_AGE_S", 0.2)
+    monkeypatch.setattr(grpc_door, "CONNECTION_GRACE_S", 1.5)
+    over = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        over.wait()
+        yield from ()
+
+    for caller in before(Host(context)):
+        stuck: grpc.StreamUnaryMultiCallable[bytes, bytes] = caller.channel.stream_unary(LOGS)
+        calls = [stuck.future(nothing()) for _ in range(THREADS)]
+        assert all(call.exception(timeout=20) is not None for call in calls)
+        assert caller.call(body_of_one) == b""
+        over.set()
+    assert started(context) == 1
