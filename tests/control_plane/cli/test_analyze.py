@@ -140,6 +140,8 @@ def test_days_before_the_wave_are_made_use_of_unless_told_otherwise():
     assert with_days["cuped"]["owners_with_baseline"] == seen
     assert with_days["cuped"]["owners_new"] == len(active) - seen
     assert 0 < with_days["cuped"]["variance_ratio"] < 1
+    low, high = with_days["cuped"]["interval"]
+    assert low < with_days["cuped"]["estimate"] < high == with_days["cuped"]["cr2_bound"]
     without = answer(FILE.stem, "--no-cuped")["metrics"]["tokens"]
     assert (without["cuped"], without["estimate"]) == (None, with_days["estimate"])
 
