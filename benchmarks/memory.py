@@ -39,8 +39,8 @@ OWNERS = 10_000
 PROMPTS = 10
 EVENTS = 3
 NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
-# A set of seen events stays compact up to set-max-intset-entries, which guardwave's own server has
-# at 4,096: one pace below it, one above.
+# A minute's seen events are in one set up to 4,096, which is compact, and then in further ones: one
+# pace below it, one above.
 OWNERS_A_MINUTE = {"few": 130, "many": 1_300}
 CELL = Cell("repeated_tool_failure", "1.4.2", 1, Cohort.ENFORCED, Mode.ENFORCE)
 

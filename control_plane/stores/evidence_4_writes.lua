@@ -1,40 +1,4 @@
--- Which events are new, what is to be written of all that a call learned, and the writing of it.
-
-local function known_marks(batch, events)
-  local digests_of = {}
-  for _, event in ipairs(events) do
-    local digests = inner(digests_of, event[3])
-    digests[#digests + 1] = event[2]
-  end
-  local known = {}
-  for bucket, digests in pairs(digests_of) do
-    local key = 'dd:' .. batch.slot .. ':' .. bucket
-    local marks = inner(known, bucket)
-    for from = 1, #digests, 4000 do
-      local to = math.min(from + 3999, #digests)
-      local answer = redis.call('SMISMEMBER', key, unpack(digests, from, to))
-      for at, flag in ipairs(answer) do marks[digests[from + at - 1]] = flag == 1 end
-    end
-  end
-  return known
-end
-
-local function fresh_events(batch, events)
-  local known = known_marks(batch, events)
-  local fresh, repeated = {}, {}
-  for _, event in ipairs(events) do
-    local marks = known[event[3]]
-    if marks[event[2]] then
-      repeated[#repeated + 1] = event
-    else
-      marks[event[2]] = true
-      fresh[#fresh + 1] = event
-      local seen = inner(batch.seen, event[3])
-      seen[#seen + 1] = event[2]
-    end
-  end
-  return fresh, repeated
-end
+-- What is to be written of all that a call learned, and the writing of it.
 
 local function sum_of(held, by)
   return math.min((held or 0) + by, MOST)
@@ -165,13 +129,7 @@ local function write_days(batch)
 end
 
 local function write(batch, writes)
-  for bucket, digests in pairs(batch.seen) do
-    local key = 'dd:' .. batch.slot .. ':' .. bucket
-    for from = 1, #digests, 4000 do
-      redis.call('SADD', key, unpack(digests, from, math.min(from + 3999, #digests)))
-    end
-    redis.call('EXPIRE', key, KEEP_SEEN_S)
-  end
+  write_seen(batch)
   local cells = 'cells:' .. batch.slot
   for name, id in pairs(batch.new_cells) do
     redis.call('HSET', cells, name, id, '#' .. id, name)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 # The store counts in doubles: a whole number beyond this is not exact there.
 MOST = 2**53 - 1
 
-# Seen identities are kept in one set for each minute of event time. Up to 4,096 in a set take 8
-# bytes each, more of them several times that (docs/store.md).
+# Seen identities are kept by minute of event time, in sets small enough to take 8 bytes for each
+# (docs/store.md).
 SEEN_BUCKET_S = 60
 
 

@@ -17,6 +17,7 @@ from control_plane.stores.evidence_events import (
     Transitioned,
     VolumeEvent,
 )
+from control_plane.stores.keys import EvidenceKeys
 from reducer.vocabulary import Cohort, Mode, Outcome
 
 POINT = VolumeEvent(
@@ -31,6 +32,29 @@ def test_four_thousand_identities_of_a_minute_stay_an_integer_set(any_store):
     (key,) = any_store.keys("dd:*")
     assert any_store.object("encoding", key) == b"intset"
     assert any_store.memory_usage(key) / len(digests) < 10
+
+
+def test_twenty_thousand_identities_of_a_minute_stay_integer_sets_and_are_known(any_store):
+    evidence, dice = EvidenceStore(any_store), random.Random(1)
+    digests = {dice.getrandbits(63) - 2**62 for _ in range(20_000)}
+    points = tuple(replace(POINT, seen=Seen(digest, POINT.seen.second)) for digest in digests)
+    # 3,000 at a time: one of the writes begins in the first set and ends in others
+    parts = [EvidenceBatch(points[at : at + 3_000]) for at in range(0, len(points), 3_000)]
+    assert sum(evidence.write("internal", part).new for part in parts) == len(digests)
+    keys = any_store.keys("dd:*")
+    assert {any_store.object("encoding", key) for key in keys} == {b"intset"}
+    assert sum(map(any_store.memory_usage, keys)) / len(digests) < 10
+    assert {any_store.ttl(key) > 71 * 3600 for key in keys} == {True}
+    assert [evidence.write("internal", part).new for part in reversed(parts)] == [0] * len(parts)
+
+
+def test_a_minute_that_an_older_version_kept_in_one_large_set_is_still_known(any_store):
+    held = range(5_000)
+    any_store.sadd(f"dd:{EvidenceKeys('internal').slot}:{POINT.seen.bucket}", *held)
+    points = tuple(replace(POINT, seen=Seen(at, POINT.seen.second)) for at in range(4_990, 5_010))
+    evidence = EvidenceStore(any_store)
+    assert evidence.write("internal", EvidenceBatch(points)).new == 10
+    assert evidence.write("internal", EvidenceBatch(points)).new == 0
 
 
 # As many owners as one of the 256 hashes of a cell and day holds of 10,000.

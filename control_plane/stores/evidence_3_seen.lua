@@ -1,0 +1,66 @@
+-- Which events are new. The identities of a minute are in one set while that is small enough to stay compact;
+-- what comes when it is full goes to one of a hundred further sets, by the end of its digest.
+
+local MOST_IN_A_SET, AT_ONCE = 4096, 4000
+
+local function mark_members(key, digests, marks)
+  for from = 1, #digests, AT_ONCE do
+    local to = math.min(from + AT_ONCE - 1, #digests)
+    local answer = redis.call('SMISMEMBER', key, unpack(digests, from, to))
+    for at, flag in ipairs(answer) do
+      if flag == 1 then marks[digests[from + at - 1]] = true end
+    end
+  end
+end
+
+local function further_set(key, digest)
+  return key .. ':' .. digest:sub(-2)
+end
+
+-- Which of the digests are in the sets of a minute, and how many more its first set takes.
+local function look_up(key, digests)
+  local marks, further = {}, {}
+  mark_members(key, digests, marks)
+  local room = MOST_IN_A_SET - redis.call('SCARD', key)
+  if room > 0 then return { marks = marks, room = room } end
+  for _, digest in ipairs(digests) do
+    if not marks[digest] then
+      local others = inner(further, further_set(key, digest))
+      others[#others + 1] = digest
+    end
+  end
+  for other, part in pairs(further) do mark_members(other, part, marks) end
+  return { marks = marks, room = 0 }
+end
+
+local function fresh_events(batch, events)
+  local digests_of, minutes, fresh, repeated = {}, {}, {}, {}
+  for _, event in ipairs(events) do
+    local digests = inner(digests_of, event[3])
+    digests[#digests + 1] = event[2]
+  end
+  for _, event in ipairs(events) do
+    local key, digest = 'dd:' .. batch.slot .. ':' .. event[3], event[2]
+    local minute = minutes[key] or look_up(key, digests_of[event[3]])
+    minutes[key] = minute
+    if minute.marks[digest] then
+      repeated[#repeated + 1] = event
+    else
+      minute.marks[digest] = true
+      fresh[#fresh + 1] = event
+      local seen = inner(batch.seen, minute.room > 0 and key or further_set(key, digest))
+      seen[#seen + 1] = digest
+      minute.room = minute.room - 1
+    end
+  end
+  return fresh, repeated
+end
+
+local function write_seen(batch)
+  for key, digests in pairs(batch.seen) do
+    for from = 1, #digests, AT_ONCE do
+      redis.call('SADD', key, unpack(digests, from, math.min(from + AT_ONCE - 1, #digests)))
+    end
+    redis.call('EXPIRE', key, KEEP_SEEN_S)
+  end
+end
