@@ -29,7 +29,11 @@ def two_sided_p(
     Nothing is injected at a margin of zero, so any metric of the right kind stands for its kind.
     Both cohorts need an owner, and a ratio needs harm in both.
     """
-    trial = Rerandomisation.of(own, metric, key, draws=draws)
+    return two_sided_p_of(Rerandomisation.of(own, metric, key, draws=draws), policy)
+
+
+def two_sided_p_of(trial: Rerandomisation, policy: GatePolicy) -> float:
+    """Return p of "the cohorts are alike" from a test that is already prepared."""
     test = trial.decide(0.0, policy)
     return min(1.0, 2.0 * min(test.p_harm, test.p_safe))
 

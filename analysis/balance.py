@@ -11,7 +11,7 @@ from analysis import sample_ratio
 from analysis.evidence import DrawInputs, WaveEvidence
 from analysis.frames import COHORT, OWNER
 from analysis.report import Check, CheckResult
-from analysis.sentences import percent
+from analysis.sentences import listed, percent
 from reducer.rollout import draw
 from reducer.vocabulary import Cohort, Invariant, Verdict
 
@@ -33,8 +33,10 @@ class CohortOwners(NamedTuple):
     with_data: int
 
 
-def balance(evidence: WaveEvidence, totals: pd.DataFrame) -> CheckResult:
+def balance(evidence: WaveEvidence, totals: pd.DataFrame, *, switched: int = 0) -> CheckResult:
     """Return the worst of replay, sample ratio, missing owners and switching, over checked totals.
+
+    `switched` owners were in several cohorts, of which the totals have one.
 
     Raises:
         ValueError: for a roster that names an owner twice or a share out of range.
@@ -45,7 +47,7 @@ def balance(evidence: WaveEvidence, totals: pd.DataFrame) -> CheckResult:
         for cohort in (evidence.treated, evidence.reference)
     ]
     findings = (
-        _switching(evidence),
+        _switching(evidence, switched),
         _replay(evidence, totals),
         *_proportions(evidence, sides[0], sides[1]),
     )
@@ -71,11 +73,23 @@ def treated_owners(evidence: WaveEvidence, inputs: DrawInputs) -> frozenset[str]
     return frozenset(drawn.pseudonyms[: drawn.treated])
 
 
-def _switching(evidence: WaveEvidence) -> Finding:
-    switched = evidence.violations.get(Invariant.TREATMENT_SWITCHED, 0)
-    numbers = {"switched": switched}
-    if switched:
-        sentence = f"{switched:,} prompts were in two modes or cohorts, so cohorts are mixed."
+def known_treated(evidence: WaveEvidence) -> frozenset[str]:
+    """Return who the draw treats; nobody where it cannot be made again."""
+    inputs = evidence.draw
+    if inputs is None or inputs.algorithm != draw.ALGORITHM:
+        return frozenset()
+    return treated_owners(evidence, inputs)
+
+
+def _switching(evidence: WaveEvidence, owners: int) -> Finding:
+    prompts = evidence.violations.get(Invariant.TREATMENT_SWITCHED, 0)
+    numbers = {"switched": prompts}
+    told = [f"{prompts:,} prompts were in two modes or cohorts"] if prompts else []
+    if owners:
+        numbers["switched_owners"] = owners
+        told.append(f"{owners:,} owners were in several cohorts")
+    if told:
+        sentence = f"{listed(told)}, so cohorts are mixed."
         return Finding(Verdict.INVALID, sentence, numbers)
     return Finding(Verdict.WITHIN, "No prompt was in two cohorts.", numbers)
 

@@ -1,24 +1,29 @@
-"""Before and after: each owner's days of the wave against the same weekdays of the week before.
+"""Before and after: each owner's days of the wave against the same weekdays before it.
 
 Where nobody is held back this is all that is left to compare. It is blocked by owner and labelled,
 and no level is claimed for it: whatever changed with the period looks like an effect of the guard,
 or hides one (docs/statistics.md shows how often a common shift does).
 """
 
-from collections import Counter
+import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pandas as pd
 
 from analysis import figures as of
 from analysis import margins, sentences
 from analysis.baseline import Baseline
-from analysis.cohorts import CohortRatio, Contrast, cohort_ratio
+from analysis.cohorts import CohortRatio, cohort_ratio
 from analysis.evidence import WaveEvidence, days_used
-from analysis.frames import COHORT, OWNER
+from analysis.frames import COHORT, OWNER, checked_totals
+from analysis.histograms import Durations
+from analysis.latency_bounds import bound_at, interval_at, is_at_least
 from analysis.paired_latency import PairedLatency, pair_durations
 from analysis.pairing import Paired, paired_contrast, paired_outcomes
-from analysis.report import Figures, Interval, MetricReason, MetricResult
+from analysis.questions import has_spread
+from analysis.report import Figures, MetricReason, MetricResult
+from analysis.weekdays import LEAST_WEEKDAYS, matched_days
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric, Verdict
 
@@ -32,9 +37,19 @@ class _Measured:
 
     figures: Figures
     ratios: tuple[CohortRatio, CohortRatio]
-    is_beyond: bool
-    is_inside: bool
-    bound: float | None
+    has_spread: bool
+    is_beyond: bool = False
+    is_inside: bool = False
+    bound: float | None = None
+
+
+class _Compared(NamedTuple):
+    """Both sides of the comparison, and what its sentence calls it."""
+
+    totals: pd.DataFrame
+    durations: Durations | None
+    baseline: Baseline
+    told: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +69,53 @@ class BeforeAfter:
         limit = margins.harm_margin(metric, margin)
         shown = -margin if metric.is_higher_better else margin
         blank = Figures(metric, of.NO_TRIALS, of.NO_TRIALS, margin=shown, tested_margin=shown)
-        baseline = self.evidence.baseline
-        if baseline is None:
-            why = "there is no week before the wave to compare with"
-            return _without_data(blank, MetricReason.NO_BASELINE, why)
-        used = days_used(self.evidence)
-        counts = [Counter(day.weekday() for day in days) for days in (used, baseline.days)]
-        if self.is_look and counts[0] != counts[1]:
-            why = "the days before the wave are not the same weekdays as those of the wave"
-            return _without_data(blank, MetricReason.NO_BASELINE, why)
+        compared = self._compared(totals)
+        if isinstance(compared, str):
+            return _without_data(blank, MetricReason.NO_BASELINE, compared)
         measured = (
-            self._latency(blank, totals, baseline)
+            self._latency(blank, compared)
             if metric is Metric.LATENCY_P95
-            else self._amounts(blank, totals, baseline, limit=limit)
+            else self._amounts(blank, compared, limit=limit)
         )
         if isinstance(measured, MetricResult):
             return measured
-        return self._judged(measured, limit=0.0 if metric is Metric.LATENCY_P95 else limit)
+        zero = 0.0 if metric is Metric.LATENCY_P95 else limit
+        return self._judged(measured, compared.told, limit=zero)
+
+    def _compared(self, totals: pd.DataFrame) -> _Compared | str:
+        """Return both sides on days of the same weekdays, or in words why there are none."""
+        baseline, used = self.evidence.baseline, days_used(self.evidence)
+        if baseline is None:
+            return "there is no week before the wave to compare with"
+        everything = _Compared(totals, self.evidence.durations, baseline, "before/after")
+        if not self.is_look:
+            return everything
+        days = matched_days(used, baseline.days)
+        if days is None:
+            return (
+                f"the days before the wave and those of the wave have fewer than {LEAST_WEEKDAYS} "
+                "weekdays in common"
+            )
+        if days == (tuple(used), tuple(baseline.days)):
+            return everything
+        matched = self.evidence.matched
+        if matched is None or matched.days != days:
+            return (
+                "the days before the wave are not the same weekdays as those of the wave, and the "
+                "evidence was not given by day"
+            )
+        told = (
+            f"before/after on {len(days.after)} of {len(used)} days and {len(days.before)} of "
+            f"{len(baseline.days)} before, each of {days.weekdays} weekdays in one proportion"
+        )
+        return _Compared(checked_totals(matched.owners), matched.durations, matched.baseline, told)
 
     def _amounts(
-        self, blank: Figures, totals: pd.DataFrame, baseline: Baseline, *, limit: float
+        self, blank: Figures, compared: _Compared, *, limit: float
     ) -> _Measured | MetricResult:
         metric, alpha = blank.metric, self.policy.alpha
-        own = paired_outcomes(totals, baseline.owners, metric, self.evidence.treated)
+        earlier = compared.baseline.owners
+        own = paired_outcomes(compared.totals, earlier, metric, self.evidence.treated)
         pair = _ratios(own)
         if pair is None:
             why = f"no owner has a prompt for {sentences.label(metric)} both before and after"
@@ -86,21 +125,20 @@ class BeforeAfter:
         if metric.is_ratio and min(after.ratio, before.ratio) <= 0.0:
             why = f"{sentences.label(metric)} are zero before or after, so there is no ratio"
             return _without_data(figures, MetricReason.ZERO_RATIO, why)
-        contrast = _with_spread(paired_contrast(own, is_log=metric.is_ratio))
+        contrast = paired_contrast(own, is_log=metric.is_ratio)
         figures = of.with_contrast(figures, contrast, alpha=alpha)
         if figures.interval is not None:
             figures = replace(figures, interval=replace(figures.interval, method=METHOD))
-        if contrast is None:
-            return _Measured(figures, pair, False, False, None)
+        if not has_spread(contrast):
+            return _Measured(figures, pair, has_spread=False)
         upper = contrast.upper(1.0 - alpha)
-        is_beyond = contrast.upper(alpha) > limit
-        return _Measured(figures, pair, is_beyond, upper < limit, margins.native(metric, upper))
+        is_beyond, bound = contrast.upper(alpha) > limit, margins.native(metric, upper)
+        return _Measured(figures, pair, True, is_beyond, upper < limit and bound is not None, bound)
 
-    def _latency(
-        self, blank: Figures, totals: pd.DataFrame, baseline: Baseline
-    ) -> _Measured | MetricResult:
+    def _latency(self, blank: Figures, compared: _Compared) -> _Measured | MetricResult:
+        totals = compared.totals
         own = totals.loc[totals[COHORT] == self.evidence.treated.value, OWNER]
-        found = pair_durations(tuple(own), self.evidence.durations, baseline.durations)
+        found = pair_durations(tuple(own), compared.durations, compared.baseline.durations)
         if isinstance(found, str):
             return _without_data(blank, MetricReason.NO_DURATIONS, found)
         steps = found.test.steps_within(blank.margin or 1.0)
@@ -109,10 +147,10 @@ class BeforeAfter:
             return _without_data(blank, MetricReason.BUCKETS_TOO_WIDE, why)
         return _measured_latency(blank, found, steps, alpha=self.policy.alpha)
 
-    def _judged(self, measured: _Measured, *, limit: float) -> MetricResult:
+    def _judged(self, measured: _Measured, told: str, *, limit: float) -> MetricResult:
         figures = measured.figures
         cohorts = (str(self.evidence.treated), BEFORE)
-        seen = f"before/after, {sentences.seen(figures, cohorts)}"
+        seen = f"{told}, {sentences.seen(figures, cohorts)}"
         if not self.is_look:
             tail = f"{sentences.interval(figures)}; judged only when the declared days are complete"
             return _found(figures, Verdict.UNPROVEN, MetricReason.DWELL, f"{seen}, {tail}")
@@ -122,11 +160,12 @@ class BeforeAfter:
         lacking = margins.shortfalls(
             figures.metric, limit, measured.ratios, cohorts=cohorts, policy=self.policy
         )
-        if measured.bound is None:
-            lacking.append("no spread between owners to make a bound of")
         if lacking:
             tail = f"with too little data to decide: {sentences.listed(lacking)}"
             return _found(figures, Verdict.UNPROVEN, MetricReason.MINIMUM_DATA, f"{seen}, {tail}")
+        if not measured.has_spread:
+            tail = f"{seen}, {sentences.NO_SPREAD}"
+            return _found(figures, Verdict.UNPROVEN, MetricReason.NO_SPREAD, tail)
         figures = replace(figures, bound=measured.bound)
         tail = f"{seen}, {sentences.worst(figures)}"
         if measured.is_inside:
@@ -137,42 +176,48 @@ class BeforeAfter:
 def _measured_latency(
     blank: Figures, found: PairedLatency, steps: int, *, alpha: float
 ) -> _Measured | MetricResult:
-    test, own = found.test, found.shares(steps)
-    pair, contrast = _ratios(own), _with_spread(found.contrast(steps))
+    test, pair = found.test, _ratios(found.shares(steps))
     edges = test.percentile_edges()
     if pair is None:
         why = "no owner has durations both before and after"
         return _without_data(blank, MetricReason.EMPTY_COHORT, why)
+    if min(edges) <= 0.0 or math.isinf(max(edges)):
+        why = "the bucket with latency p95 has no upper edge that is a number of ms above 0"
+        return _without_data(blank, MetricReason.BUCKETS_TOO_WIDE, why)
     sides = [
         replace(of.side(blank.metric, ratio), value=edge)
         for ratio, edge in zip(pair, edges, strict=True)
     ]
-    low, high = (found.least_excluded(confidence) for confidence in (alpha, 1.0 - alpha))
     figures = replace(
         blank,
         treated=sides[0],
         reference=sides[1],
         estimate=edges[0] / edges[1],
         tested_margin=test.cut(steps).ratio,
-        interval=None
-        if low is None or high is None
-        else Interval(low, high, round(1.0 - 2.0 * alpha, 12), METHOD),
     )
-    if contrast is None:
-        return _Measured(figures, pair, False, False, None)
-    is_beyond, is_inside = contrast.upper(alpha) > 0.0, contrast.upper(1.0 - alpha) < 0.0
-    return _Measured(figures, pair, is_beyond, is_inside, high)
+    contrast = found.contrast(steps)
+    if not has_spread(contrast):
+        return _Measured(figures, pair, has_spread=False)
+    low, high = (found.least_excluded(confidence) for confidence in (alpha, 1.0 - alpha))
+    interval = interval_at(
+        test, (low, high), steps, figures=figures, level=of.level_of(alpha), method=METHOD
+    )
+    if is_at_least(figures.estimate, figures.margin) and high is not None:
+        high = max(high, steps + 1)
+    return _Measured(
+        replace(figures, interval=interval),
+        pair,
+        has_spread=True,
+        is_beyond=contrast.upper(alpha) > 0.0,
+        is_inside=high is not None and high <= steps,
+        bound=bound_at(test, high, steps, figures),
+    )
 
 
 def _ratios(own: Paired) -> tuple[CohortRatio, CohortRatio] | None:
     after = cohort_ratio(own.harm_after, own.trials_after)
     before = cohort_ratio(own.harm_before, own.trials_before)
     return None if after is None or before is None else (after, before)
-
-
-def _with_spread(contrast: Contrast | None) -> Contrast | None:
-    # Owners who are all alike have no spread: a bound at the estimate would read as certainty.
-    return None if contrast is None or contrast.standard_error <= 0.0 else contrast
 
 
 def _found(

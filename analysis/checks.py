@@ -19,11 +19,13 @@ def run_checks(
     totals: pd.DataFrame,
     joined: pd.DataFrame | None,
     policy: GatePolicy,
+    *,
+    switched: int = 0,
 ) -> tuple[CheckResult, ...]:
     """Return every check's result, in the order in which a gate's sentence prefers them.
 
     `totals` are the checked owner totals, `joined` those beside what the guard did
-    (analysis.consistency.joined_totals).
+    (analysis.consistency.joined_totals); `switched` owners were in several cohorts.
 
     Raises:
         ValueError: for guard totals or a roster that fail their checks.
@@ -39,7 +41,7 @@ def run_checks(
     ]
     # Shadow has no cohorts that could be unlike each other.
     if evidence.gate is not Gate.SHADOW:
-        checks.append(balance(evidence, totals))
+        checks.append(balance(evidence, totals, switched=switched))
     if evidence.gate is Gate.ENFORCE:
         is_look = dwell.verdict is Verdict.WITHIN
         checks.append(stop_consistency(evidence, joined, policy, is_look=is_look))

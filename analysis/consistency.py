@@ -28,11 +28,13 @@ UNRELIABLE = "unreliable"
 
 
 class Saving(NamedTuple):
-    """Tool calls after a stop that was not carried out: the mean, and its two-sided interval."""
+    """Tool calls after a stop that was not carried out: the mean, and its two-sided interval.
+
+    Owners who are all alike have no interval.
+    """
 
     mean: float
-    low: float
-    high: float
+    interval: tuple[float, float] | None
 
 
 def joined_totals(evidence: WaveEvidence, totals: pd.DataFrame) -> pd.DataFrame | None:
@@ -85,23 +87,26 @@ def saved_calls(evidence: WaveEvidence, joined: pd.DataFrame | None, alpha: floa
     saving = _saving(joined[joined[COHORT] == evidence.reference.value], alpha)
     if saving is None:
         return None
-    low, mean, high = (stops * each for each in (saving.low, saving.mean, saving.high))
     numbers: dict[str, int | float | str] = {
         "stops": stops,
         "calls_after_would_stop": saving.mean,
-        "saved": mean,
-        "saved_low": low,
-        "saved_high": high,
+        "saved": stops * saving.mean,
     }
+    told = "no interval, since no owner differs from another"
+    if saving.interval is not None:
+        low, high = (stops * end for end in saving.interval)
+        numbers |= {"saved_low": low, "saved_high": high}
+        told = f"{100 - 200 * alpha:g} % interval {low:,.0f} to {high:,.0f}"
     sentence = (
-        f"About {mean:,.0f} tool calls saved by {stops:,} stops ({100 - 200 * alpha:g} % interval "
-        f"{low:,.0f} to {high:,.0f}): {evidence.reference} made {saving.mean:.2f} after a would-be "
-        "stop"
+        f"About {stops * saving.mean:,.0f} tool calls saved by {stops:,} stops ({told}): "
+        f"{evidence.reference} made {saving.mean:.2f} after a would-be stop"
     )
     before = _before(evidence, alpha)
     if before is not None:
         numbers["calls_after_would_stop_before"] = before.mean
-        sentence += f", and {before.mean:.2f} ({before.low:.2f} to {before.high:.2f}) before"
+        ends = before.interval
+        told = "no interval" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
+        sentence += f", and {before.mean:.2f} ({told}) before"
     return Note(Topic.SAVED_CALLS, False, f"{sentence}.", numbers)
 
 
@@ -180,8 +185,10 @@ def _saving(decided: pd.DataFrame, alpha: float) -> Saving | None:
     variance, freedom = ratio.variance("CR2"), ratio.degrees_of_freedom
     if variance is None or freedom is None:
         return None
+    if variance <= 0.0:
+        return Saving(ratio.ratio, None)
     width = float(special.stdtrit(freedom, 1.0 - alpha)) * math.sqrt(variance)
-    return Saving(ratio.ratio, max(0.0, ratio.ratio - width), ratio.ratio + width)
+    return Saving(ratio.ratio, (max(0.0, ratio.ratio - width), ratio.ratio + width))
 
 
 def _before(evidence: WaveEvidence, alpha: float) -> Saving | None:

@@ -4,6 +4,8 @@ Both warn a person and decide nothing. Cohorts that chance left apart stay as th
 salt that is drawn until they look alike is no draw; CUPED takes the difference into account.
 """
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from analysis import agreement, sentences
@@ -11,20 +13,24 @@ from analysis.balance import treated_owners
 from analysis.baseline import COMPARABLE, Baseline
 from analysis.evidence import WaveEvidence
 from analysis.frames import COHORT, OWNER, outcomes
+from analysis.latency import latency_test
 from analysis.pairing import paired_contrast, paired_outcomes, two_sided_p
 from analysis.report import Note, Topic
-from analysis.rerandomisation import DrawKey, Draws
+from analysis.rerandomisation import DrawKey, Draws, Rerandomisation
 from reducer.rollout import draw
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric
 
-# Below it a note is a warning. Of several metrics one reaches it by chance in a few of 100 waves.
+# A note is a warning for a p below it, divided by the number of metrics that were looked at.
 ALPHA = 0.01
 COMPARED = tuple(metric for metric in Metric if metric is not Metric.LATENCY_P95)
 
 
 def baseline_balance(evidence: WaveEvidence, policy: GatePolicy) -> Note | None:
     """Run the gate's test on the days before, at a margin of zero, with the wave's own cohorts.
+
+    Latency p95 is compared where the baseline has durations, by prompts above the pooled 95th
+    percentile.
 
     None without a baseline, or without the draw that says who will be treated.
     """
@@ -39,7 +45,7 @@ def baseline_balance(evidence: WaveEvidence, policy: GatePolicy) -> Note | None:
         **{COHORT: is_treated.map({True: sides[0].value, False: sides[1].value})}
     )
     key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
-    strict = agreement.strict(policy, ALPHA)
+    strict = agreement.strict(policy, ALPHA / len(Metric))
     draws = Draws(key)
     found: dict[Metric, float] = {}
     for metric in COMPARED:
@@ -48,10 +54,15 @@ def baseline_balance(evidence: WaveEvidence, policy: GatePolicy) -> Note | None:
         has_both = 0 < int(own.is_treated.sum()) < len(own.is_treated)
         if has_both and (min(harm) > 0.0 or not metric.is_ratio):
             found[metric] = agreement.two_sided_p(own, metric, key, strict, draws=draws)
+    if baseline.durations is not None:
+        test = latency_test(outcomes(placed, Metric.TURNS, sides), baseline.durations, None)
+        if 0 < int(test.is_treated.sum()) < len(test.is_treated):
+            trial = Rerandomisation(test, draws)
+            found[Metric.LATENCY_P95] = agreement.two_sided_p_of(trial, strict)
     if not found:
         return None
     days = f"the {len(baseline.days)} days before the wave"
-    apart = _below(found)
+    apart = below(found)
     sentence = f"On {days} the cohorts were alike."
     if apart:
         sentence = (
@@ -64,6 +75,8 @@ def baseline_balance(evidence: WaveEvidence, policy: GatePolicy) -> Note | None:
 def control_moved(evidence: WaveEvidence, totals: pd.DataFrame) -> Note | None:
     """Compare the reference's owners with themselves before the wave, over checked totals.
 
+    By the paired differences of owners with prompts in both periods (analysis.pairing).
+
     A reference that moved may have met the treated at a shared backend, or the period changed.
     None without a comparable baseline.
     """
@@ -73,7 +86,7 @@ def control_moved(evidence: WaveEvidence, totals: pd.DataFrame) -> Note | None:
     found = _moves(evidence, baseline, totals)
     if not found:
         return None
-    moved = _below(found)
+    moved = below(found)
     sentence = f"{evidence.reference} did as in the days before the wave."
     if moved:
         sentence = (
@@ -95,9 +108,14 @@ def _moves(evidence: WaveEvidence, baseline: Baseline, totals: pd.DataFrame) -> 
     return found
 
 
-def _below(found: dict[Metric, float]) -> str:
+def below(found: Mapping[Metric, float]) -> str:
+    """Name the metrics whose p is below its part of ALPHA (Bonferroni), each with its p."""
     return sentences.listed(
-        [f"{sentences.label(metric)} (p = {p:.2g})" for metric, p in found.items() if p < ALPHA]
+        [
+            f"{sentences.label(metric)} (p = {p:.2g})"
+            for metric, p in found.items()
+            if p < ALPHA / len(found)
+        ]
     )
 
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.baseline import Baseline
 from analysis.histograms import Durations
 from analysis.report import Comparison
+from analysis.weekdays import MatchedEvidence
 from reducer.vocabulary import Cohort, Gate, Invariant
 
 
@@ -65,7 +66,8 @@ class WaveEvidence:
     what the assignment is replayed from; `guard_totals` (analysis.guard_totals) are what the guard
     did by owner over the days used, `guard_totals_before` the same over the phase before;
     `durations` are those of the days used, `baseline` the complete days before the wave. In a warn
-    gate whose roster has no holdback the baseline is the shadow week that the wave is compared to.
+    gate whose roster has no holdback the baseline is the shadow week that the wave is compared to,
+    and `matched` has both sides on the days of the same weekdays where those are not all days.
     """
 
     environment: str
@@ -88,6 +90,7 @@ class WaveEvidence:
     guard_totals_before: pd.DataFrame | None = None
     durations: Durations | None = None
     baseline: Baseline | None = None
+    matched: MatchedEvidence | None = None
 
     def __post_init__(self) -> None:
         if self.declared_days < 1:
@@ -112,8 +115,12 @@ class WaveEvidence:
 
 def days_used(evidence: WaveEvidence) -> tuple[dt.date, ...]:
     """Return the first `declared_days` complete days; later ones are shown, never used."""
-    complete = [day.day for day in evidence.days if day.is_complete]
-    return tuple(complete[: evidence.declared_days])
+    return first_complete(evidence.days, evidence.declared_days)
+
+
+def first_complete(days: Iterable[WaveDay], declared: int) -> tuple[dt.date, ...]:
+    """Return the first `declared` complete days."""
+    return tuple(day.day for day in days if day.is_complete)[:declared]
 
 
 def comparison_of(evidence: WaveEvidence) -> Comparison:

@@ -1,7 +1,7 @@
 """Owner totals: the columns every frame has, the checks it must pass, and the sum over days."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,16 @@ COUNTS = ("started", "cancelled", "completed", "disrupted", "tokens", "turns")
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+
+Sides: TypeAlias = tuple[Cohort, Cohort]
+
+
+class Settled(NamedTuple):
+    """Totals with one row per owner, and how many owners were in several cohorts."""
+
+    totals: pd.DataFrame
+    switched: int
 
 
 class Outcomes(NamedTuple):
@@ -46,6 +56,28 @@ def owner_totals(owner_days: pd.DataFrame) -> pd.DataFrame:
     days = _with_checked_cells(owner_days)
     totals = days.groupby([OWNER, COHORT], as_index=False, sort=True)[list(COUNTS)].sum()
     return checked_totals(totals)
+
+
+def settled_totals(totals: pd.DataFrame, treated: Collection[str], sides: Sides) -> Settled:
+    """Return checked totals with one row per owner, and how many owners were in several cohorts.
+
+    Of such an owner the row of the cohort that the draw gave it is kept, or else the first by the
+    cohort's name. `treated` are the owners that the draw treats, `sides` the cohorts compared.
+
+    Raises:
+        ValueError: as `checked_totals`, also for an owner that is twice in one cohort.
+    """
+    require_columns(totals, (OWNER, COHORT, *COUNTS))
+    is_repeated = totals[OWNER].duplicated(keep=False).to_numpy()
+    is_same = totals.duplicated([OWNER, COHORT]).to_numpy()
+    if not is_repeated.any() or is_same.any():
+        return Settled(checked_totals(totals), 0)
+    several = totals[is_repeated]
+    drawn = np.where(several[OWNER].isin(treated), sides[0].value, sides[1].value)
+    order = several.assign(is_other=(several[COHORT] != drawn).to_numpy())
+    order = order.sort_values([OWNER, "is_other", COHORT], kind="stable")
+    kept = order.drop_duplicates(OWNER).drop(columns="is_other")
+    return Settled(checked_totals(pd.concat([totals[~is_repeated], kept])), len(kept))
 
 
 def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis import sentences
+from analysis.balance import known_treated
 from analysis.before_after import BeforeAfter
 from analysis.checks import run_checks
 from analysis.comparison import Judge
 from analysis.consistency import joined_totals
 from analysis.evidence import Share, WaveDay, WaveEvidence, comparison_of, days_used
-from analysis.frames import COHORT, checked_totals
+from analysis.frames import COHORT, settled_totals
 from analysis.notes import notes_of
 from analysis.report import (
     Check,
@@ -44,9 +45,10 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
             metric for a gate that compares cohorts.
     """
     margins = _margins(evidence.gate, policy)
-    totals = checked_totals(evidence.owners)
+    sides = (evidence.treated, evidence.reference)
+    totals, switched = settled_totals(evidence.owners, known_treated(evidence), sides)
     joined = joined_totals(evidence, totals)
-    checks = run_checks(evidence, totals, joined, policy)
+    checks = run_checks(evidence, totals, joined, policy, switched=switched)
     is_look = any(
         check.check is Check.DWELL and check.verdict is Verdict.WITHIN for check in checks
     )

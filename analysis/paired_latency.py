@@ -34,19 +34,15 @@ class PairedLatency:
         """Contrast the shares of slow prompts; below zero the ratio is less than the shift."""
         return paired_contrast(self.shares(steps), is_log=False)
 
-    def least_excluded(self, confidence: float) -> float | None:
-        """Return the ratio of the least shift that the bound at this confidence excludes."""
+    def least_excluded(self, confidence: float) -> int | None:
+        """Return the least shift whose contrast has its bound at this confidence below 0."""
 
         def gap(steps: int) -> float:
             contrast = self.contrast(steps)
             return math.inf if contrast is None else contrast.upper(confidence)
 
         lowest, highest = (round(limit) for limit in self.test.limits)
-        found = least_passing(gap, start=gap(0), guess=0, limits=(lowest, highest))
-        if found is None:
-            return None
-        ratio = self.test.cut(found).ratio
-        return ratio if math.isfinite(ratio) else None
+        return least_passing(gap, start=gap(0), guess=0, limits=(lowest, highest))
 
 
 def pair_durations(

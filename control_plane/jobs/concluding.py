@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -10,12 +11,13 @@ import orjson
 import pandas as pd
 
 from analysis.baseline import COMPARABLE, Baseline
-from analysis.evidence import DrawInputs, Share, WaveEvidence
+from analysis.evidence import DrawInputs, Share, WaveEvidence, first_complete
 from analysis.frames import COUNTS, owner_totals
 from analysis.gates import evaluate
 from analysis.guard_totals import guard_totals
 from analysis.histograms import OwnerHistograms
 from analysis.report import GateEvaluation, to_wire
+from analysis.weekdays import MatchedEvidence, matched_days
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
 from control_plane.jobs.owner_day_table import OwnerDayTable
@@ -85,6 +87,7 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         guard_totals_before=_guard_totals_before(gathered),
         durations=durations_of(gathered.owner_days, started),
         baseline=_baseline(gathered),
+        matched=_matched(gathered),
     )
 
 
@@ -131,6 +134,29 @@ def _guard_totals_before(gathered: Gathered) -> pd.DataFrame | None:
         return None
     rows = baseline.owner_days.frame()
     return _guard_totals(gathered.wave, rows[rows["started"] > 0])
+
+
+def _matched(gathered: Gathered) -> MatchedEvidence | None:
+    """Return both sides on days of the same weekdays; None where those are all days, or too few.
+
+    Only a wave that holds nobody back is compared with the days before it.
+    """
+    wave, found = gathered.wave, gathered.baseline
+    if found is None or wave.roster_size > wave.treated:
+        return None
+    used = first_complete(gathered.days, gathered.declared_days)
+    days = matched_days(used, found.days)
+    if days is None or days == (used, found.days):
+        return None
+    after = gathered.owner_days.on_days(days.after)
+    earlier = replace(found, days=days.before, owner_days=found.owner_days.on_days(days.before))
+    baseline = _baseline(replace(gathered, baseline=earlier))
+    if baseline is None:
+        return None
+    rows = after.frame()
+    treated = gathered.roster[: wave.treated]
+    started, _ = in_drawn_cohorts(rows[rows["started"] > 0], wave, treated)
+    return MatchedEvidence(days, owner_totals(started), durations_of(after, started), baseline)
 
 
 def durations_of(table: OwnerDayTable, rows: pd.DataFrame) -> OwnerHistograms | None:

@@ -1,8 +1,9 @@
 """Owner-days as columns: small as JSON, quick to turn into a frame, checked when read back."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import date
+from itertools import compress
 from math import log2
 from typing import TypeVar
 
@@ -107,6 +108,22 @@ class OwnerDayTable:
                 "version": _picked(self.versions, self.version_at),
                 **{name: np.array(self.counts[name], dtype=np.int64) for name in COUNTS},
             }
+        )
+
+    def on_days(self, days: Collection[date]) -> "OwnerDayTable":
+        """Return the owner-days of these days alone."""
+        kept = [self.days[place] in days for place in self.day_at]
+        told = np.repeat(np.array(kept, dtype=bool), np.array(self.durations_in, dtype=np.int64))
+        return replace(
+            self,
+            owner_at=tuple(compress(self.owner_at, kept)),
+            day_at=tuple(compress(self.day_at, kept)),
+            cohort_at=tuple(compress(self.cohort_at, kept)),
+            version_at=tuple(compress(self.version_at, kept)),
+            durations_in=tuple(compress(self.durations_in, kept)),
+            counts={name: tuple(compress(own, kept)) for name, own in self.counts.items()},
+            duration_buckets=tuple(compress(self.duration_buckets, told)),
+            duration_counts=tuple(compress(self.duration_counts, told)),
         )
 
     def durations(self) -> pd.DataFrame:

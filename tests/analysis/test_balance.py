@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -214,3 +215,26 @@ def test_a_small_roster_says_which_side_it_cannot_see():
     assert sight.high is not None
     assert sight.high > 0.2
     assert detectable(2, 0.5) == Detectable(None, None)
+
+
+def test_an_owner_in_two_cohorts_makes_the_evaluation_invalid_and_counts_where_it_was_drawn():
+    owners = simulated_totals(treated=100, control=900)
+    evidence = wave(owners)
+    switched = pd.concat([owners.iloc[[0]].assign(cohort="control", started=99), owners])
+
+    evaluation = evaluate(dataclasses.replace(evidence, owners=switched), POLICY)
+
+    (found,) = [each for each in evaluation.checks if each.check is Check.BALANCE]
+    assert evaluation.verdict is Verdict.INVALID
+    assert found.numbers["switched_owners"] == 1
+    assert "1 owners were in several cohorts, so cohorts are mixed." in found.sentence
+    assert found.numbers["mismatched"] == 0
+    assert evaluation.metrics == evaluate(evidence, POLICY).metrics
+
+
+def test_an_owner_that_is_twice_in_one_cohort_is_refused():
+    owners = simulated_totals(treated=10, control=90)
+    twice = pd.concat([owners, owners.iloc[[3]]], ignore_index=True)
+
+    with pytest.raises(ValueError, match="is there twice; an owner has one row"):
+        evaluate(dataclasses.replace(wave(owners), owners=twice), POLICY)

@@ -1,53 +1,23 @@
-"""A warn wave without holdback, the days before a wave, and what the notes say of both."""
+"""A warn wave without holdback: its owners before and after."""
 
 import dataclasses
-import datetime as dt
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from analysis.baseline import Baseline
-from analysis.evidence import DrawInputs, comparison_of
-from analysis.frames import COUNTS
+from analysis.evidence import comparison_of
 from analysis.gates import evaluate
-from analysis.histograms import OwnerHistograms
 from analysis.pairing import Paired, paired_contrast, two_sided_p
-from analysis.report import Comparison, MetricReason, Topic
+from analysis.report import Comparison, MetricReason
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
+from tests.analysis.periods import (
+    WARN_POLICY,
+    WEEK_BEFORE,
+    baseline_of,
+    durations_of,
+    warn_wave,
+)
 from tests.analysis.samples import POLICY, days, simulated_totals, wave
-
-WARN_MARGINS = {
-    Metric.CANCELLATION: 0.005,
-    Metric.DISRUPTION: 0.005,
-    Metric.TOKENS: 1.10,
-    Metric.TURNS: 1.10,
-}
-WARN_POLICY = dataclasses.replace(POLICY, margins={**POLICY.margins, Gate.WARN: WARN_MARGINS})
-WEEK_BEFORE = tuple(dt.date(2026, 11, 13) + dt.timedelta(days=place) for place in range(7))
-
-
-def baseline_of(totals, *, days_before=WEEK_BEFORE, durations=None, comparable=True):
-    owners = totals[["owner", *COUNTS]].assign(is_comparable=comparable)
-    return Baseline(owners, days_before, durations)
-
-
-def warn_wave(*, seed=7, before_seed=8, owners=600, **changes):
-    """Return a warn wave of which nobody is held back, with the week before it."""
-    after = simulated_totals(treated=owners, control=0, seed=seed).assign(cohort="warned")
-    before = simulated_totals(treated=owners, control=0, seed=before_seed)
-    arguments = {"baseline": baseline_of(before), **changes}
-    return wave(
-        after, gate=Gate.WARN, treated=Cohort.WARNED, reference=Cohort.HOLDBACK, **arguments
-    )
-
-
-def durations_of(owners, *, times=1.0, seed=3, scale=7):
-    source = np.random.default_rng(seed)
-    names = np.repeat(owners["owner"].to_numpy(dtype=object), owners["started"])
-    slow = source.lognormal(8.0, 0.8, len(names)) * times
-    buckets = np.ceil(np.log2(slow) * 2.0**scale).astype(int) - 1
-    return OwnerHistograms.of(pd.DataFrame({"owner": names, "bucket": buckets, "count": 1}), scale)
 
 
 def test_without_holdback_the_gate_compares_before_and_after_and_says_so():
@@ -109,10 +79,22 @@ def test_a_period_that_got_worse_is_beyond():
             id="seven days have all weekdays wherever they start",
         ),
         pytest.param(
+            {"days": days(14), "declared_days": 14},
+            None,
+            "before/after, ",
+            id="two weeks have each weekday twice",
+        ),
+        pytest.param(
             {"days": days(8), "declared_days": 8},
             MetricReason.NO_BASELINE,
-            "not the same weekdays",
-            id="eight days against seven",
+            "the evidence was not given by day",
+            id="eight days against seven, of which nobody knows which owner did what on which",
+        ),
+        pytest.param(
+            {"days": days(8), "declared_days": 8, "days_before": WEEK_BEFORE[:4]},
+            MetricReason.NO_BASELINE,
+            "fewer than 5 weekdays in common",
+            id="four days before",
         ),
         pytest.param(
             {"days": days(3)}, MetricReason.DWELL, "judged only when", id="too early to judge"
@@ -123,6 +105,28 @@ def test_before_and_after_need_the_same_weekdays(changes, reason, words):
     for result in evaluate(warn_wave(**changes), WARN_POLICY).metrics:
         assert result.reason is reason
         assert words in result.sentence
+
+
+@pytest.mark.parametrize("times", [0.97, 1.0, 1.04, 1.09, 1.2])
+@pytest.mark.parametrize("scale", [3, 4, 7])
+def test_the_interval_of_latency_before_and_after_holds_its_estimate(times, scale):
+    policy = dataclasses.replace(POLICY, margins={Gate.WARN: {Metric.LATENCY_P95: 1.2}})
+    evidence = warn_wave(owners=200)
+    before = simulated_totals(treated=200, control=0, seed=8)
+    timed = dataclasses.replace(
+        evidence,
+        durations=durations_of(evidence.owners, times=times, scale=scale),
+        baseline=baseline_of(before, durations=durations_of(before, seed=4, scale=scale)),
+    )
+
+    (latency,) = evaluate(timed, policy).metrics
+
+    figures = latency.figures
+    assert figures.interval is not None
+    assert figures.interval.low <= figures.estimate <= figures.interval.high
+    assert figures.interval.low < figures.interval.high
+    if latency.verdict is Verdict.WITHIN:
+        assert figures.bound < figures.margin
 
 
 def test_few_owners_are_too_little_data_before_and_after():
@@ -154,7 +158,7 @@ def test_owners_who_are_all_alike_have_no_bound():
 
     for result in evaluate(evidence, WARN_POLICY).metrics:
         assert (result.figures.interval, result.figures.bound) == (None, None)
-        assert result.verdict is Verdict.UNPROVEN
+        assert (result.verdict, result.reason) == (Verdict.UNPROVEN, MetricReason.NO_SPREAD)
 
 
 @pytest.mark.parametrize(
@@ -220,95 +224,3 @@ def test_the_paired_p_value_is_uniform_when_nothing_changed():
         found.append(two_sided_p(contrast))
     assert np.mean(np.array(found) < 0.05) == pytest.approx(0.05, abs=0.025)
     assert np.mean(np.array(found) < 0.5) == pytest.approx(0.5, abs=0.06)
-
-
-def enforce_wave(baseline, owners=None):
-    owners = simulated_totals(treated=100, control=900) if owners is None else owners
-    return wave(owners, baseline=baseline)
-
-
-def note_of(evidence, topic):
-    return next((note for note in evaluate(evidence, POLICY).notes if note.topic is topic), None)
-
-
-def test_alike_days_before_the_wave_are_noted_without_a_warning():
-    evidence = enforce_wave(baseline_of(simulated_totals(treated=100, control=900, seed=9)))
-
-    alike = note_of(evidence, Topic.BASELINE_BALANCE)
-    still = note_of(evidence, Topic.CONTROL_MOVED)
-
-    assert alike is not None
-    assert still is not None
-    assert (alike.is_warning, still.is_warning) == (False, False)
-    assert alike.sentence == "On the 7 days before the wave the cohorts were alike."
-    assert still.sentence == "Control did as in the days before the wave."
-    assert "p_completion" in alike.numbers
-
-
-def test_cohorts_that_differed_before_the_wave_warn_and_decide_nothing():
-    before = simulated_totals(treated=100, control=900, seed=8)
-    is_treated = before["cohort"] == "enforced"
-    apart = before.assign(tokens=before["tokens"].where(~is_treated, before["tokens"] * 2))
-
-    evaluation = evaluate(enforce_wave(baseline_of(apart)), POLICY)
-
-    note = next(each for each in evaluation.notes if each.topic is Topic.BASELINE_BALANCE)
-    assert note.is_warning
-    assert "the cohorts already differed in tokens (p = " in note.sentence
-    assert all(check.verdict is Verdict.WITHIN for check in evaluation.checks)
-
-
-def test_a_control_that_moved_warns():
-    before = simulated_totals(treated=100, control=900, seed=8)
-    quiet = before.assign(disrupted=0)
-
-    note = note_of(enforce_wave(baseline_of(quiet)), Topic.CONTROL_MOVED)
-
-    assert note is not None
-    assert note.is_warning
-    assert "Control moved against the days before the wave in disruption (p = " in note.sentence
-
-
-def test_a_baseline_of_another_mode_says_nothing_about_control():
-    before = simulated_totals(treated=100, control=900, seed=8)
-    evidence = enforce_wave(baseline_of(before, comparable=False))
-
-    assert note_of(evidence, Topic.CONTROL_MOVED) is None
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [None, DrawInputs("other-draw-9", "00.0", 500, ())],
-    ids=["no draw", "an unknown draw"],
-)
-def test_without_the_draw_nobody_knows_who_will_be_treated(draw):
-    before = baseline_of(simulated_totals(treated=100, control=900, seed=8))
-    evidence = dataclasses.replace(enforce_wave(before), draw=draw)
-
-    assert note_of(evidence, Topic.BASELINE_BALANCE) is None
-
-
-def test_power_is_noted_for_every_metric_with_a_standard_error():
-    note = note_of(enforce_wave(None), Topic.POWER)
-
-    assert note is not None
-    assert set(note.numbers) == {
-        "power_completion",
-        "power_disruption",
-        "power_tokens",
-        "power_turns",
-    }
-    assert all(0.0 < float(reached) <= 1.0 for reached in note.numbers.values())
-    assert note.sentence.startswith("Power with no true harm: completion ")
-
-
-def test_the_shadow_gate_notes_neither_power_nor_cohorts():
-    everyone = simulated_totals(treated=5, control=5).assign(cohort="everyone")
-    evidence = wave(
-        everyone, gate=Gate.SHADOW, treated=Cohort.EVERYONE, reference=Cohort.EVERYONE, rostered={}
-    )
-
-    evaluation = evaluate(evidence, POLICY)
-
-    assert evaluation.comparison is Comparison.NONE
-    assert {note.topic for note in evaluation.notes} <= {Topic.SUPPORTED_HOSTS}

@@ -158,6 +158,19 @@ def test_saved_calls_are_the_references_mean_times_the_stops(good_owners):
     assert "before" not in note.sentence
 
 
+def test_saved_calls_of_owners_who_are_all_alike_have_no_interval(good_owners):
+    stops = stops_at(good_owners, enforced=0.01, control=0.01)
+    alike = stops.assign(calls_after_would_stop=5 * stops["would_stopped"])
+    evidence = wave(good_owners, guard_totals=alike)
+
+    note = saved_calls(evidence, joined_totals(evidence, checked_totals(good_owners)), 0.05)
+
+    assert note is not None
+    assert note.numbers["calls_after_would_stop"] == 5.0
+    assert not {"saved_low", "saved_high"} & set(note.numbers)
+    assert "stops (no interval, since no owner differs from another): control" in note.sentence
+
+
 def test_saved_calls_are_compared_with_the_phase_before(good_owners):
     stops = stops_at(good_owners, enforced=0.01, control=0.01)
     before = stops.assign(calls_after_would_stop=7 * stops["would_stopped"])
@@ -167,7 +180,7 @@ def test_saved_calls_are_compared_with_the_phase_before(good_owners):
 
     assert note is not None
     assert note.numbers["calls_after_would_stop_before"] == 7.0
-    assert note.sentence.endswith("and 7.00 (7.00 to 7.00) before.")
+    assert note.sentence.endswith("and 7.00 (no interval) before.")
 
 
 def test_saved_calls_are_not_told_where_nobody_would_have_stopped(good_owners):
