@@ -213,7 +213,7 @@ def _explicit(file: pd.DataFrame, entries: pd.DataFrame) -> ExplicitHistograms:
     is_other = has_any & (texts != first).to_numpy()
     refuse_cells(file, is_other, BOUNDS, why=f"are not the bounds of the first row, {first!r}")
     bounds = _bounds(first)
-    why = "are no bounds; write numbers of ms above 0 that rise, such as 10 100 1000"
+    why = "are no bounds; write numbers of ms from 0 that rise, such as 10 100 1000"
     refuse_cells(file, has_any & (len(bounds) == 0), BOUNDS, why=why)
     is_outside = ~entries[BUCKET].between(0, len(bounds)).to_numpy()
     why = f"is no bucket of {len(bounds)} bounds; they are counted from 0 to {len(bounds)}"
@@ -225,10 +225,11 @@ def _explicit(file: pd.DataFrame, entries: pd.DataFrame) -> ExplicitHistograms:
 
 
 def _bounds(text: str) -> tuple[float, ...]:
-    """Return the bounds that a text names, or none when they are not positive numbers that rise."""
+    """Return the bounds that a text names, or none when they are not numbers from 0 that rise."""
     try:
         bounds = tuple(float(word) for word in text.split())
     except ValueError:
         return ()
-    edges = np.array((0.0, *bounds))
-    return bounds if np.isfinite(edges).all() and (np.diff(edges) > 0.0).all() else ()
+    edges = np.array(bounds)
+    is_rising = np.isfinite(edges).all() and (np.diff(edges) > 0.0).all()
+    return bounds if is_rising and edges.min(initial=0.0) >= 0.0 else ()

@@ -80,6 +80,13 @@ def test_explicit_buckets_test_the_margin_that_their_bounds_allow():
     assert found["p_harm_at_margin"] is not None
 
 
+def test_the_first_bound_may_be_0_as_in_the_defaults_of_opentelemetry():
+    bounds = [0.0, *(round(1000 * 1.05**step, 6) for step in range(80))]
+    assert (
+        latency(explicit(bounds))["tested_margin"] == latency(explicit(bounds[1:]))["tested_margin"]
+    )
+
+
 def test_explicit_buckets_too_wide_for_the_margin_are_no_data():
     found = latency(explicit([1000, 10_000, 100_000]))
     assert (found["verdict"], found["reason"]) == ("no_data", "buckets_too_wide")
@@ -120,6 +127,9 @@ def test_an_owner_without_a_histogram_has_no_durations():
         pytest.param({" turns ": "1"}, "'turns' is there twice", id="twice but for spaces"),
         pytest.param(
             {"latency_scale": None, "latency_bounds": "fast slow"}, "are no bounds", id="words"
+        ),
+        pytest.param(
+            {"latency_scale": None, "latency_bounds": "-5 2"}, "are no bounds", id="below 0"
         ),
         pytest.param(
             {"latency_scale": None, "latency_bounds": "1 2"}, "is no bucket of 2 bounds", id="place"
