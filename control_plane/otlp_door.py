@@ -7,6 +7,10 @@ from typing import Protocol
 SIGNALS = ("logs", "metrics", "traces")
 
 
+class TooManySlowSenders(OSError):
+    """Raised by a read of a body whose sender is slow while many others are, too."""
+
+
 class ByteStream(Protocol):
     """What WSGI offers as `wsgi.input`."""
 

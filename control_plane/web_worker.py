@@ -3,41 +3,167 @@
 import contextlib
 import json
 import os
+import selectors
 import socket
 import time
+from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.http.message import Request
+from gunicorn.http.parser import RequestParser
+from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import ThreadWorker
 
 from control_plane.http.access_log import masked_path
 from control_plane.settings import Settings
+from control_plane.slow_senders import Places, WatchedSocket
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from gunicorn.workers.gthread import TConn
 
 
+# A head that is longer is refused by gunicorn, whose limits allow less.
+HEAD_BYTES = 64 * 1024
+HEAD_SECONDS = 5.0
+LINGER_SECONDS = 2.0
+_END_OF_HEAD = b"\r\n\r\n"
+
+
 class WebWorker(ThreadWorker):
-    """gunicorn's gthread worker, which has no time-out for a request that arrives byte by byte."""
+    """gunicorn's gthread worker, in which slow senders do not hold all threads.
+
+    gunicorn gives a connection a thread before its first byte came, and no time-out to a request
+    that arrives byte by byte. Here the loop reads heads: a thread is taken by a whole one.
+    """
 
     def init_process(self) -> None:
         """Prepare this process, after the fork."""
         self._began: dict[TConn, float] = {}
+        # of connections that gunicorn forgets, these are forgotten too
+        self._heads: WeakKeyDictionary[TConn, bytearray] = WeakKeyDictionary()
+        self._watched: WeakKeyDictionary[TConn, WatchedSocket] = WeakKeyDictionary()
+        self._lingering: dict[TConn, float] = {}
+        self._places = Places(self.cfg.threads)
         self._within_s = Settings.from_env(os.environ).request_seconds
         super().init_process()
+
+    def enqueue_req(self, conn: "TConn") -> None:
+        """Give a connection a thread; a new one waits for its head first."""
+        if conn.initialized or conn.data_ready or self.cfg.is_ssl:
+            super().enqueue_req(conn)
+        else:
+            self._await_head(conn)
+
+    def on_client_socket_readable(self, conn: "TConn", client: socket.socket) -> None:
+        """Go on with a connection that was kept open."""
+        if self.cfg.is_ssl:
+            super().on_client_socket_readable(conn, client)
+            return
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self._heads[conn] = bytearray()
+        if self._has_head(conn):
+            self.enqueue_req(conn)
+        else:
+            self._await_head(conn)
+
+    def on_pending_socket_readable(self, conn: "TConn", client: socket.socket) -> None:
+        """Read on; a whole head gets a thread."""
+        if self.cfg.is_ssl or self._has_head(conn):
+            super().on_pending_socket_readable(conn, client)
+
+    def _await_head(self, conn: "TConn") -> None:
+        self._heads.setdefault(conn, bytearray())
+        conn.timeout = time.monotonic() + HEAD_SECONDS
+        self.pending_conns.append(conn)
+        readable = partial(self.on_pending_socket_readable, conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, readable)
+
+    def _has_head(self, conn: "TConn") -> bool:
+        """Read what is there. What will never be a head is left to gunicorn, which says so."""
+        head = self._heads[conn]
+        try:
+            piece = conn.sock.recv(HEAD_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        searched = max(0, len(head) - len(_END_OF_HEAD))
+        head += piece
+        return not piece or len(head) >= HEAD_BYTES or head.find(_END_OF_HEAD, searched) >= 0
 
     def handle(self, conn: "TConn") -> bool:
         """Handle one request, and remember since when."""
         self._began[conn] = time.monotonic()
         try:
+            if not self.cfg.is_ssl:
+                self._hand_over(conn)
             return super().handle(conn)
         finally:
             self._began.pop(conn, None)
 
+    def _hand_over(self, conn: "TConn") -> None:
+        """Give the parser what the loop read, and let it read the rest under watch."""
+        conn.sock.setblocking(True)
+        conn.init()
+        assert isinstance(conn.parser, RequestParser)  # HTTP/2 is not turned on
+        watched = self._watched.get(conn)
+        if watched is None:
+            address = conn.client[0] if isinstance(conn.client, tuple) else ""
+            watched = WatchedSocket(conn.sock, address, self._places)
+            self._watched[conn] = watched
+            # of a socket it asks to receive, and nothing else
+            conn.parser.unreader = SocketUnreader(watched)  # type: ignore[arg-type]  # as above
+        watched.begin()
+        head = self._heads.pop(conn, None)
+        if head:
+            conn.parser.unreader.unread(bytes(head))
+
+    def finish_request(self, conn: "TConn", fs: "Future[bool]") -> None:
+        """Go on with a connection, or end it: gunicorn's own way stops the loop for 2 s."""
+        if fs.cancelled() or fs.exception() is not None or fs.result():
+            super().finish_request(conn, fs)
+            return
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+            conn.sock.setblocking(False)
+            readable = partial(self._on_lingering, conn)
+            self.poller.register(conn.sock, selectors.EVENT_READ, readable)
+        except (OSError, ValueError):
+            self._close(conn)
+            return
+        self._lingering[conn] = time.monotonic() + LINGER_SECONDS
+
+    def _on_lingering(self, conn: "TConn", client: socket.socket) -> None:
+        """Read what a sender still sends: closing before would take the answer from it."""
+        try:
+            is_over = not client.recv(HEAD_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            is_over = True
+        if is_over:
+            self._end_lingering(conn)
+
+    def _end_lingering(self, conn: "TConn") -> None:
+        del self._lingering[conn]
+        self.poller.unregister(conn.sock)
+        self._close(conn)
+
+    def _close(self, conn: "TConn") -> None:
+        self.nr_conns -= 1
+        conn.close()
+
     def murder_pending(self) -> None:
         """Called by gunicorn's loop every second: also end requests that arrive too slowly."""
         super().murder_pending()
+        now = time.monotonic()
+        for conn in [each for each, until in self._lingering.items() if until < now]:
+            self._end_lingering(conn)
         oldest = time.monotonic() - self._within_s
         for conn, began in list(self._began.items()):
             if began < oldest:

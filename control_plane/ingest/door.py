@@ -11,6 +11,7 @@ from control_plane.ingest.dialects.registry import wanted
 from control_plane.ingest.intake import Intake, Receipt
 from control_plane.ingest.wire import (
     ACCEPTED_CONTENT_ENCODINGS,
+    Busy,
     Encoding,
     Limits,
     UnsupportedEncoding,
@@ -59,8 +60,7 @@ class Door:
                 return _refused(encoding, 403, text)
             return self._answer(request, encoding, sender)
         except WireError as refusal:
-            offers = [_ENCODINGS] if isinstance(refusal, UnsupportedEncoding) else []
-            return _refused(encoding, refusal.status, str(refusal), *offers)
+            return _refused(encoding, refusal.status, str(refusal), *_headers_of(refusal))
         except StoreUnavailable as away:
             return _refused(encoding, 503, str(away), _RETRY_AFTER)
         except GuardwaveError as refusal:
@@ -106,6 +106,16 @@ class Door:
 def _reasons(receipt: Receipt) -> str:
     """Name the reasons alone: details may quote what a sender put into an attribute."""
     return ", ".join(sorted({each.reason for each in receipt.rejected}))
+
+
+def _headers_of(refusal: WireError) -> tuple[tuple[str, str], ...]:
+    match refusal:
+        case UnsupportedEncoding():
+            return (_ENCODINGS,)
+        case Busy():
+            return (_RETRY_AFTER,)
+        case _:
+            return ()
 
 
 def _answered(body: bytes, content_type: str) -> OtlpAnswer:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
+from control_plane.otlp_door import TooManySlowSenders
+
 PIECE = 64 * 1024
 GZIP_MEMBERS = 1024
 ACCEPTED_CONTENT_ENCODINGS = "gzip, deflate"
@@ -23,6 +25,12 @@ class WireError(ValueError):
 
 class BadBody(WireError):
     """The body is broken: truncated, not the announced compression, or undecodable."""
+
+
+class Busy(WireError):
+    """The body came too slowly while many others did; whoever sends it again is served."""
+
+    status = 503
 
 
 class TooLarge(WireError):
@@ -123,6 +131,8 @@ def _pieces(stream: ByteStream, content_length: int | None, *, limits: Limits) -
         wanted = PIECE if content_length is None else min(PIECE, content_length - total)
         try:
             piece = stream.read(wanted)
+        except TooManySlowSenders as refused:
+            raise Busy("too many bodies are arriving slowly; send it again") from refused
         except OSError as broken:
             raise BadBody("the body broke off while it was read; send it again") from broken
         if not piece:

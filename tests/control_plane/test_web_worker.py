@@ -1,17 +1,23 @@
 """The gunicorn worker against senders that are slow or do not speak HTTP."""
 
 import contextlib
+import select
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import pytest
 import redis
 import urllib3
 
+from control_plane.access import create_token
 from control_plane.stores.environments import EnvironmentStore
+from reducer.vocabulary import Mode, Role
+from tests.control_plane.hosts import Host
 from tests.control_plane.web_workers import is_ready, until, web_worker
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION, context_over, world_in
 
 CANARY = "CANARYOWNER77"
 
@@ -47,6 +53,63 @@ def test_forty_senders_of_half_a_header_do_not_stop_the_others(store_server):
 
         for client in slow:
             client.close()
+
+
+SLOW: Mapping[str, bytes] = {
+    "nothing": b"",
+    "one byte": b"P",
+    "half a head": b"GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+    "half a body without a token": (
+        b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 1000\r\n\r\n{"
+    ),
+    "half a body of the API": (
+        b"POST /api/v1/environments/e/owners HTTP/1.1\r\nHost: x\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    ),
+}
+
+
+def test_two_hundred_slow_senders_of_a_kind_do_not_stop_the_others(store_server, store):
+    context = world_in(context_over(store), Mode.SHADOW).context
+    half_a_body = (
+        f"POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {Host(context).token}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+    ).encode()
+    token = create_token(context, role=Role.RUNTIME, environment=ENVIRONMENT, is_trusted=False)
+    path = f"api/v1/environments/{ENVIRONMENT}/guards/{GUARD}/assignments/owner-1"
+    with web_worker(store_server) as address:
+        asked = f"{address}/{path}?service.version={VERSION}"
+        for kind, request in {**SLOW, "half a body": half_a_body}.items():
+            with contextlib.ExitStack() as held:
+                slow = [
+                    held.enter_context(contextlib.closing(connect(address))) for _ in range(200)
+                ]
+                for client in slow:
+                    client.sendall(request)
+                for url, credential in [(f"{address}/readyz", ""), (asked, token)] * 2:
+                    headers = {"Authorization": f"Bearer {credential}"} if credential else {}
+                    answer = urllib3.request("GET", url, headers=headers, timeout=5, retries=False)
+                    assert answer.status == 200, kind
+                if request is half_a_body:
+                    readable, _, _ = select.select(slow, [], [], 10)
+                    refusal = readable[0].recv(4096).decode()
+                    assert refusal.startswith("HTTP/1.1 503 ")
+                    assert "Retry-After: 1" in refusal
+
+
+def test_a_head_in_pieces_and_heads_sent_together_are_answered(store_server):
+    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with web_worker(store_server) as address, connect(address) as client:
+        for at in range(len(head)):
+            client.sendall(head[at : at + 1])
+        assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+        client.sendall(head[:9])
+        client.sendall(head[9:] + head + head.replace(b"Host", b"Connection: close\r\nHost"))
+        parts = []
+        while part := client.recv(4096):
+            parts.append(part)
+    assert b"".join(parts).count(b"HTTP/1.1 200 ") == 3
 
 
 def test_a_body_that_never_ends_is_given_up(store_server):

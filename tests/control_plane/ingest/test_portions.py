@@ -48,7 +48,8 @@ def test_a_sighting_is_told_once_and_not_after_its_events(told: list[Told], most
     parts = list(portions(told, most=most))
     sightings = [sighting for part in parts for sighting in part.sightings]
     assert sorted(sightings, key=str) == sorted({s for _, s in told if s is not None}, key=str)
-    written, seen = 0, set()
+    written = 0
+    seen: set[Sighting] = set()
     for part in parts:
         written += len(part.events)
         seen |= part.sightings
