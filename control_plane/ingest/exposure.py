@@ -13,7 +13,8 @@ class Sifted(NamedTuple):
     """An item's attributes after the allow-list.
 
     `known` are those the contract names, less what is too long to be one of its words; `dropped`
-    counts the rest; `deny_listed` names the keys that make the item a violation.
+    counts the rest; `deny_listed` names the keys that make the item a violation. What a pipeline
+    adds about where a record came from is dropped, whatever it says.
     """
 
     known: Attributes
@@ -38,7 +39,23 @@ def sift(
     return Sifted(known, len(attributes) - len(known), tuple(denied))
 
 
+# What SDKs and Collectors add of their own accord, of the place that a record came from
+# (OpenTelemetry semantic conventions). A host that writes content into one is not found out.
+_OF_THE_PIPELINE = (
+    "cloud.",
+    "code.",
+    "container.",
+    "host.",
+    "k8s.",
+    "log.",
+    "process.",
+    "telemetry.",
+)
+
+
 def _is_exposing(key: str, value: Value) -> bool:
+    if key.startswith(_OF_THE_PIPELINE):
+        return False
     # a flag evaluation's own names contain a word of the deny-list
     if not key.startswith("feature_flag.") and is_deny_listed(key):
         return True

@@ -21,7 +21,8 @@ def transition_of(attributes, **how):
         pytest.param("gen_ai.tool.call.result", "ok", id="result"),
         pytest.param("exception.message", "boom", id="error text"),
         pytest.param("exception.stacktrace", "at", id="stack"),
-        pytest.param("code.file.path", "a.py", id="path"),
+        pytest.param("file.path", "a.py", id="path"),
+        pytest.param("logs.file.path", "a.log", id="a prefix that is not quite a pipeline's"),
         pytest.param("server.address", "db", id="server"),
         pytest.param("user.id", "u", id="user"),
         pytest.param("private_key", "k", id="private key"),
@@ -57,6 +58,30 @@ def test_any_other_unknown_field_is_dropped_and_counted(key, value):
     (record,) = decoded.records
     assert isinstance(record, Transition)
     assert record.deny_listed == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("log.file.path", "/var/log/agent.log", id="of a log file"),
+        pytest.param("log.record.original", "x" * 500, id="the line as it was"),
+        pytest.param("code.file.path", "agent.py", id="of the code"),
+        pytest.param("code.stacktrace", "at", id="a stack of the code"),
+        pytest.param("k8s.pod.labels", KeyValues((("user", "u"),)), id="of Kubernetes"),
+        pytest.param("host.arch.path", "x", id="of the machine"),
+        pytest.param("process.command_args", ("agent", "y" * 129), id="of the process"),
+        pytest.param("container.command_args", ("agent",), id="of the container"),
+        pytest.param("cloud.user", "u", id="of the cloud"),
+        pytest.param("telemetry.sdk.path", "x", id="of the SDK"),
+    ],
+)
+def test_what_a_pipeline_adds_is_dropped_and_counted_and_no_violation(key, value):
+    decoded = read_one({**TRANSITION, key: value})
+    assert decoded.dropped_attributes == 1
+    (record,) = decoded.records
+    assert isinstance(record, Transition)
+    assert record.deny_listed == ()
+    assert "agent.log" not in repr(record)
 
 
 def test_several_long_assignment_ids_are_no_sensitive_field():
