@@ -41,12 +41,23 @@ def _receive(signal: str) -> Response:
 
 
 def is_for_telemetry() -> bool:
-    """Whether an exporter sent the request, be it to an address that has no door."""
-    return request.method == "POST" and request.path.removesuffix("/").endswith(_PATH_ENDS)
+    """Whether an exporter sent the request, be it to an address or by a method without a door."""
+    is_of_api = request.method != "POST" and request.path.startswith("/api/")
+    return request.path.removesuffix("/").endswith(_PATH_ENDS) and not is_of_api
 
 
 def refusal(status: int, message: str) -> Response:
-    """Return a google.rpc.Status in the request's own encoding, which is all an exporter reads."""
+    """Return a google.rpc.Status in the request's own encoding, which is all an exporter reads.
+
+    A 405 names the one method that there is (RFC 9110, 15.5.6).
+    """
+    answer = _refusal(status, message)
+    if status == 405:
+        answer.headers["Allow"] = "POST"
+    return answer
+
+
+def _refusal(status: int, message: str) -> Response:
     code = _RPC_CODES.get(status, 2)
     if request.mimetype == _PROTOBUF:
         body: bytes = Status(code=code, message=message).SerializeToString()

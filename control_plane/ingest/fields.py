@@ -114,11 +114,14 @@ def text(attributes: Attributes, key: str, *, most_bytes: int) -> str | None:
 
 
 def name(attributes: Attributes, key: str, pattern: re.Pattern[str]) -> str | None:
-    """Read an identifier of a given shape."""
+    """Read an identifier of a given shape; a refusal tells its length and never its text."""
     value = attributes.get(key)
     if value is None:
         return None
-    if not isinstance(value, str) or not pattern.fullmatch(value):
+    if isinstance(value, str) and not pattern.fullmatch(value):
+        fault = f"{key} is a string of {len(value)} characters, not an identifier {pattern.pattern}"
+        raise Refusal(RejectReason.BAD_ATTRIBUTE, fault)
+    if not isinstance(value, str):
         raise _bad(key, value, f"an identifier {pattern.pattern}")
     return value
 

@@ -69,8 +69,8 @@ def _check_environment(attributes: Attributes, environment: str) -> None:
     if named and older and named != older:
         raise Refusal(
             RejectReason.ENVIRONMENT_CONFLICT,
-            f"deployment.environment.name is {named[:48]!r} "
-            f"and deployment.environment is {older[:48]!r}",
+            f"deployment.environment.name, of {len(named)} characters, and "
+            f"deployment.environment, of {len(older)}, differ",
         )
     found = named or older
     if not found:
@@ -80,7 +80,8 @@ def _check_environment(attributes: Attributes, environment: str) -> None:
     if found != environment:
         raise Refusal(
             RejectReason.ENVIRONMENT_MISMATCH,
-            f"the Resource is of environment {found[:48]!r} and the token of {environment!r}",
+            f"the Resource names an environment of {len(found)} characters in "
+            f"deployment.environment.name, and the token is of {environment!r}",
         )
 
 

@@ -336,6 +336,17 @@ def test_an_exporter_with_a_wrong_address_gets_a_status_in_its_own_encoding(app,
     assert Status.FromString(as_protobuf.data).code == 5
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_an_exporter_with_a_wrong_method_gets_a_status_in_its_own_encoding(app, method):
+    client = app.test_client()
+    as_json = client.open("/v1/logs", method=method, content_type="application/json")
+    assert (as_json.status_code, as_json.mimetype) == (405, "application/json")
+    assert (as_json.get_json()["code"], as_json.headers["Allow"]) == (12, "POST")
+    as_protobuf = client.open("/v1/logs/", method=method, content_type="application/x-protobuf")
+    assert (as_protobuf.status_code, as_protobuf.mimetype) == (405, "application/x-protobuf")
+    assert Status.FromString(as_protobuf.data).code == 12
+
+
 @pytest.mark.parametrize(
     ("path", "shown"),
     [

@@ -4,7 +4,7 @@ import pytest
 
 from control_plane.ingest import contract
 from control_plane.ingest.otlp import KeyValues
-from tests.control_plane.ingest.bodies import TRANSITION, read_one
+from tests.control_plane.ingest.bodies import RESOURCE, TRANSITION, read_one
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,20 @@ from tests.control_plane.ingest.bodies import TRANSITION, read_one
 def test_a_refusal_quotes_words_and_numbers_only(value, shown):
     (rejected,) = read_one({**TRANSITION, contract.DECISION: value}).rejected
     assert rejected.detail.startswith(f"{contract.DECISION} {shown} one of reset, tracked")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "resource"),
+    [
+        pytest.param({contract.GUARD: "Canary-7"}, {}, id="a guard"),
+        pytest.param({contract.ERROR_TYPE: "Canary:7"}, {}, id="an error type"),
+        pytest.param({}, {contract.ENVIRONMENT: "Canary-7"}, id="another environment"),
+        pytest.param({}, {contract.OLDER_ENVIRONMENT: "Canary-7"}, id="two environments"),
+    ],
+)
+def test_a_refusal_tells_a_name_by_its_field_and_length_alone(attributes, resource):
+    decoded = read_one({**TRANSITION, **attributes}, resource={**RESOURCE, **resource})
+    (rejected,) = decoded.rejected
+    assert "Canary" not in rejected.detail
+    assert "of 8" in rejected.detail
+    assert next(iter({**attributes, **resource})) in rejected.detail
