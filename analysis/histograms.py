@@ -5,7 +5,6 @@ OpenTelemetry data model. One scale coarser, two neighbours are one: b becomes b
 """
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -192,7 +191,7 @@ def merged(parts: Sequence[OwnerHistograms]) -> OwnerHistograms:
 
 def power_of_two(exponent: float) -> float:
     """Return 2 to some power; infinite where a float ends."""
-    return float(2.0**exponent) if exponent < sys.float_info.max_exp else math.inf
+    return float(2.0**exponent) if exponent < np.finfo(np.float64).maxexp else math.inf
 
 
 def _grouped(
