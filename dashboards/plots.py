@@ -123,14 +123,16 @@ def verdict_counts(evaluation: EvaluationView) -> tuple[tuple[Verdict, int], ...
 
 def _row(metric: MetricView, y: float) -> ForestRow:
     mark = None if metric.verdict is None else _MARKS.get(metric.verdict)
-    point = None if metric.estimate is None else share_of_margin(metric, metric.estimate)
+    point = (
+        None if metric.shown_estimate is None else share_of_margin(metric, metric.shown_estimate)
+    )
     if mark is None or point is None:
         return ForestRow(metric, y, mark=None, point=None, interval=None, towards_harm=None)
     ends = None
-    if metric.interval is not None:
+    if metric.shown_interval is not None:
         ends = (
-            share_of_margin(metric, metric.interval.low),
-            share_of_margin(metric, metric.interval.high),
+            share_of_margin(metric, metric.shown_interval.low),
+            share_of_margin(metric, metric.shown_interval.high),
         )
     bound = None if metric.bound is None else share_of_margin(metric, metric.bound)
     return ForestRow(

@@ -50,6 +50,8 @@ class CupedView:
     owners_with_baseline: int
     owners_new: int
     days: int
+    estimate: float | None = None
+    interval: IntervalView | None = None
 
 
 class Comparison(StrEnum):
@@ -97,6 +99,19 @@ class MetricView:
     cut: CutView | None = None
     cuped: CupedView | None = None
     without_cuped: str | None = None
+
+    @property
+    def shown_interval(self) -> IntervalView | None:
+        """The interval that the verdict agrees with: adjusted where CUPED is in the test."""
+        adjusted = None if self.cuped is None else self.cuped.interval
+        return self.interval if adjusted is None else adjusted
+
+    @property
+    def shown_estimate(self) -> float | None:
+        """The estimate inside it; what CUPED adjusts of latency is no ratio."""
+        if self.cuped is None or self.cuped.interval is None or self.metric is Metric.LATENCY_P95:
+            return self.estimate
+        return self.cuped.estimate
 
 
 @dataclass(frozen=True, slots=True)
