@@ -123,9 +123,12 @@ def test_the_interval_of_latency_before_and_after_holds_its_estimate(times, scal
 
     figures = latency.figures
     assert figures.interval is not None
+    assert figures.estimate is not None
     assert figures.interval.low <= figures.estimate <= figures.interval.high
     assert figures.interval.low < figures.interval.high
     if latency.verdict is Verdict.WITHIN:
+        assert figures.bound is not None
+        assert figures.margin is not None
         assert figures.bound < figures.margin
 
 

@@ -12,8 +12,8 @@ from analysis.placebo import Placebos, QuietDays, plan_by_placebo
 from analysis.power import plan_metrics
 from reducer.rollout.policy import MinimumData
 from reducer.vocabulary import Gate, Metric
+from tests.analysis.periods import durations_of
 from tests.analysis.samples import ENFORCE_MARGINS, POLICY, simulated_totals
-from tests.analysis.test_before_after import durations_of
 
 QUICK = dataclasses.replace(POLICY, permutations=199, minimum_data=MinimumData(2, 1.0, 1.0, 0.0))
 

@@ -55,7 +55,7 @@ def samples(answer):
 
 def value(answer, name: str, **labels: str) -> float:
     (found,) = [
-        each.value
+        float(each.value)
         for each in samples(answer)
         if each.name == name and labels.items() <= each.labels.items()
     ]
