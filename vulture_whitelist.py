@@ -15,6 +15,9 @@ _.model_config  # pydantic, how a model is read and written
 _.schema_  # pydantic, a member of an evidence bundle
 _.service  # grpc, which asks a handler for the method it was called by
 _.idempotency_key  # flask-openapi, which documents and checks the header
+_.gettimeout  # gunicorn's parser, when it reads on after an answer
+_.settimeout  # as above
+_.nr_conns  # gunicorn's loop, which accepts by it
 # Clients, of the answers that pydantic writes as JSON:
 _.actor_kind
 _.evidence_from

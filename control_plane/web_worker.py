@@ -6,6 +6,7 @@ import os
 import selectors
 import socket
 import time
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -21,8 +22,6 @@ from control_plane.settings import Settings
 from control_plane.slow_senders import Places, WatchedSocket
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from gunicorn.workers.gthread import TConn
 
 
@@ -123,7 +122,7 @@ class WebWorker(ThreadWorker):
         if head:
             conn.parser.unreader.unread(bytes(head))
 
-    def finish_request(self, conn: "TConn", fs: "Future[bool]") -> None:
+    def finish_request(self, conn: "TConn", fs: Future[bool]) -> None:
         """Go on with a connection, or end it: gunicorn's own way stops the loop for 2 s."""
         if fs.cancelled() or fs.exception() is not None or fs.result():
             super().finish_request(conn, fs)
