@@ -196,7 +196,9 @@ class PreconditionRequired(GuardwaveError):
 
 
 class StoreUnavailable(GuardwaveError):
-    """The store is away, loading, full or read-only; nothing was half-written.
+    """The store is away, loading, full or read-only; no single write was half-made.
+
+    Telemetry is written in portions: those that were written count once when it comes again.
 
     One second, because OTLP clients drop a batch whose Retry-After exceeds their own deadline.
     """
