@@ -17,7 +17,7 @@ from reducer.conformance.vectors import Machine
 from reducer.vocabulary import Mode
 
 MOST_LINE_BYTES = 8 * 1024 * 1024
-# Guards that a new prompt starts anew, or that forget something with it (guards.md 6).
+# Guards that a new prompt starts anew, or that forget something with it (docs/guards).
 _KNOW_PROMPTS = frozenset({"repeated-failure", "duplicate-call-id"})
 # The words of an output that are counted, one closed set each.
 _COUNTED = ("decision", "reason", "action", "turn_outcome", "failure")

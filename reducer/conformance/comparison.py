@@ -1,4 +1,4 @@
-"""Whether an output holds what a vector expects, by the rule of guards.md 6."""
+"""Whether an output holds what a vector expects, by the rule of docs/guards."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The duplicate-call-id guard behind the neutral schema of guards.md 6."""
+"""The duplicate-call-id guard behind the neutral schema of docs/guards."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ from reducer.vocabulary import LoopType, Mode, Route
 
 
 class Machine:
-    """The guard in enforce: the vectors describe this mode (guards.md 1a)."""
+    """The guard in enforce: the vectors describe this mode (docs/guards)."""
 
     def __init__(self, config: Mapping[str, object]) -> None:
         given = Fields.of(config, "/config")

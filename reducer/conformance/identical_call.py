@@ -1,4 +1,4 @@
-"""The identical-call guard behind the neutral schema of guards.md 6."""
+"""The identical-call guard behind the neutral schema of docs/guards."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from reducer.vocabulary import Mode
 
 
 class Machine:
-    """The guard in enforce: the vectors describe this mode (guards.md 1a).
+    """The guard in enforce: the vectors describe this mode (docs/guards).
 
     One `turn` is a host's whole round: the model's turn, the calls it asked for and, unless they
     wait for an approval, their results.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-# Words that only this guard's vectors have (guards.md 6); the others tell nothing.
+# Words that only this guard's vectors have (docs/guards); the others tell nothing.
 _WORDS: Mapping[str, frozenset[str]] = {
     "repeated-failure": frozenset(
         {

@@ -1,4 +1,4 @@
-"""The repeated-failure guard behind the neutral schema of guards.md 6."""
+"""The repeated-failure guard behind the neutral schema of docs/guards."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from reducer.guards.repeated_failure import (
 from reducer.guards.transition import Transition
 from reducer.vocabulary import Decision, Route
 
-# The internal spelling of two decisions; telemetry says `warned` and `stopped` (guards.md 2.7).
+# The internal spelling of two decisions; telemetry says `warned` and `stopped` (docs/guards).
 _SPELLINGS = {Decision.WARNED: "warn", Decision.STOPPED: "stop"}
 
 
@@ -25,7 +25,7 @@ class Machine:
 
     def __init__(self, config: Mapping[str, object]) -> None:
         fields = Fields.of(config, "/config")
-        # guards.md 2.5: only the foreground is guarded, whatever else a prompt is marked as.
+        # docs/guards: only the foreground is guarded, whatever else a prompt is marked as.
         route = Route.parse(fields.text("route", missing="interactive")) or Route.BACKGROUND
         self._state = RepeatedFailure.start(_mode(fields, "mode").mode, route=route)
         self._prompts = 1
@@ -104,7 +104,7 @@ def _decision(reported: Transition | None) -> str:
 
 
 def _telemetry(reported: Transition, prompt_id: str) -> Mapping[str, object]:
-    """Return counter labels and log attributes under the neutral names of guards.md 2.7."""
+    """Return counter labels and log attributes under the neutral names of docs/guards."""
     metric = _present(
         route=reported.route,
         mode=reported.mode,

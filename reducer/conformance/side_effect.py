@@ -1,4 +1,4 @@
-"""The side-effect guard behind the neutral schema of guards.md 6."""
+"""The side-effect guard behind the neutral schema of docs/guards."""
 
 from collections.abc import Mapping
 from enum import StrEnum

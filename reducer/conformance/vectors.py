@@ -10,7 +10,7 @@ from reducer.conformance.inference import GUARDS, guard_of, words_of
 
 
 class Machine(Protocol):
-    """One guard behind the neutral schema of guards.md 6; made anew for each vector."""
+    """One guard behind the neutral schema of docs/guards; made anew for each vector."""
 
     def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
         """Take one step's input and return its output in the words of the schema."""
@@ -46,7 +46,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VectorFile:
-    """The vectors of one guard, named as in guards.md 6 (`repeated-failure`, ...).
+    """The vectors of one guard, named as in docs/guards (`repeated-failure`, ...).
 
     `broken` are those that no machine could be given: they have failed before they ran.
     """

@@ -31,7 +31,7 @@ def canonical_text(arguments: object) -> str:
     Keys are sorted at every depth, arrays keep their order, strings are exact. A float with a
     whole value equals the integer (1.0, 1e0 and 1; -0.0 and 0), integers of any size stay exact,
     and `true` never equals 1. None and missing arguments equal `{}`, while a null field differs
-    from an absent one (guards.md 1).
+    from an absent one (docs/guards).
 
     Raises:
         UnreadableCall: a number that is not finite, and arguments deeper than 64, of more than

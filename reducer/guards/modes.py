@@ -16,7 +16,7 @@ def parse_mode(word: str | None) -> ParsedMode:
     """Return the mode a word names, trimmed and in any case; anything else is shadow.
 
     A missing or blank word is silently shadow, a word that names no mode leaves a diagnostic
-    (guards.md 2.5).
+    (docs/guards).
     """
     text = "" if word is None else word.strip().lower()
     if not text:

@@ -1,6 +1,6 @@
 """The request of a model turn for each transport: with tools, or without for a synthesis turn.
 
-How each transport is told to use no tool is guards.md 4, rule 1.
+How each transport is told to use no tool stands in docs/guards/identical_call.md.
 """
 
 from collections.abc import Mapping, Sequence

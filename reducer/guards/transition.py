@@ -22,7 +22,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class FailureBucket(StrEnum):
-    """How many failures (or repeats) a streak has, in the buckets of telemetry.md 2."""
+    """How many failures (or repeats) a streak has, in the buckets of docs/telemetry.md."""
 
     NONE = "0"
     FEW = "1-2"
@@ -43,7 +43,7 @@ class FailureBucket(StrEnum):
 
 
 class BatchBucket(StrEnum):
-    """In how many batches a streak was seen, in the buckets of telemetry.md 2."""
+    """In how many batches a streak was seen, in the buckets of docs/telemetry.md."""
 
     NONE = "0"
     ONE = "1"

@@ -99,7 +99,7 @@ class Naming:
         return found
 
     def take(self, call_id: str | None) -> str:
-        """Return the next free name for an id, and keep it from others (guards.md 3, rule 2)."""
+        """Return the next free name for an id, and keep it from others (docs/guards)."""
         if not call_id:
             return self._generated()
         if self._is_free(call_id):

@@ -1,6 +1,6 @@
 """Duplicate provider tool-call id: a replayed call is answered once, then stops the turn.
 
-The rules and their sources are guards.md 3; the modes are guards.md 1a.
+The rules, the modes and their sources stand in docs/guards/duplicate_call_id.md.
 """
 
 from typing import NamedTuple

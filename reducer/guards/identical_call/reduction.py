@@ -1,6 +1,6 @@
 """Identical call: the model concludes one call short of the limit, at the limit the run fails.
 
-The rules and their sources are guards.md 4; the modes are guards.md 1a.
+The rules, the modes and their sources stand in docs/guards/identical_call.md.
 """
 
 from collections.abc import Iterator

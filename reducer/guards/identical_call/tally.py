@@ -67,7 +67,7 @@ class Tallies(NamedTuple):
         """Return the tallies after evidence, given as pairs of call and digest of its key.
 
         The first evidence of a call is only kept. Evidence unlike the one before restarts a
-        count above 1 at 1, as long as the run has restarts left (guards.md 4, rule 4).
+        count above 1 at 1, as long as the run has restarts left (docs/guards).
         """
         tallies = dict(self.by_call)
         restarted = []

@@ -1,7 +1,7 @@
 """All guards of a session, from the most specific to the broadest.
 
 Call-id replay, invalid parameters after three, identical call, side effect, repeated failure, total
-cap (guards.md 2.6): only the first that stops a turn owns the reason. Each guard works alone too.
+cap (docs/guards): only the first that stops a turn owns the reason. Each guard works alone too.
 """
 
 from reducer.guards.duplicate_call_id import HistorySeeded

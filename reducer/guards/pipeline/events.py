@@ -78,7 +78,7 @@ class Answered:
 class BatchSettled:
     """Every call of the batch settled. Its observations and receipts bear the calls' keys.
 
-    `evidence` maps a key to an opaque digest of what its call brought (guards.md 4, rule 4).
+    `evidence` maps a key to an opaque digest of what its call brought (docs/guards).
     """
 
     batch: SettledBatch

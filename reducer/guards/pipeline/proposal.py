@@ -190,7 +190,7 @@ def _judged(
 
 
 def _is_harmless(tool: ToolDeclaration) -> bool:
-    """Whether the ladder has no say (guards.md 5, rules 2 and 3); keys never come twice here."""
+    """Whether the ladder has no say (docs/guards); keys never come twice here."""
     return tool.is_keyed or not tool.has_side_effect
 
 

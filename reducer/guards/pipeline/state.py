@@ -25,7 +25,7 @@ from reducer.vocabulary import LoopType, Mode, Route
 
 PIPELINE = "pipeline"
 SCHEMA = 1
-# From the most specific to the broadest (guards.md 2.6).
+# From the most specific to the broadest (docs/guards).
 GUARDS = (
     duplicate_call_id.GUARD,
     identical_call.GUARD,

@@ -49,7 +49,7 @@ _TEXTS = ("call_id", "tool", "tool_type", "terminal_status", "execution_status",
 
 
 class CallOutcome(StrEnum):
-    """The classes of guards.md 2.2."""
+    """The classes of docs/guards."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -89,7 +89,7 @@ class Weighed(NamedTuple):
 
 
 def classify(seen: Observation) -> CallOutcome:
-    """Return the class of one call by its two statuses (guards.md 2.2).
+    """Return the class of one call by its two statuses (docs/guards).
 
     A success needs the tool's name, a failure also an error type that is not the class of unknown
     errors (`unknown`, in any case): without them it can't be told what failed, which is `unknown`.
@@ -106,7 +106,7 @@ def classify(seen: Observation) -> CallOutcome:
 
 
 def weigh(observations: Iterable[Observation]) -> Weighed:
-    """Classify a batch, provider duplicates left out (guards.md 2.3, steps 6 to 8)."""
+    """Classify a batch, provider duplicates left out (docs/guards)."""
     outcomes: set[CallOutcome] = set()
     failures: list[CountedFailure] = []
     succeeded: set[str] = set()
@@ -152,7 +152,7 @@ _TABLE: Mapping[tuple[str | None, str | None], CallOutcome] = {
 }
 _NAMED = frozenset({CallOutcome.SUCCESS, CallOutcome.FAILURE})
 _DISABLING = frozenset({CallOutcome.CONTRACT_VIOLATION, CallOutcome.UNKNOWN})
-# In order of precedence, highest first (guards.md 2.3, step 7).
+# In order of precedence, highest first (docs/guards).
 _REASONS: Mapping[CallOutcome, ResetReason] = {
     CallOutcome.CONTRACT_VIOLATION: ResetReason.CONTRACT_VIOLATION,
     CallOutcome.CANCELLED: ResetReason.CANCELLED,

@@ -62,7 +62,7 @@ def settle(
     """Return the batch of the admitted call ids, complete when the receipts prove it.
 
     They prove it when each distinct admitted id has one and their ordinals run from 1 without a
-    gap (guards.md 2.1). The first receipt of a call stands: a late second terminal frame is
+    gap (docs/guards). The first receipt of a call stands: a late second terminal frame is
     ignored. A receipt of a call that was not admitted here proves nothing and leaves the batch
     incomplete. A sibling that was skipped needs its receipt too and is no failure by its status.
 

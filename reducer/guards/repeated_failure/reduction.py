@@ -1,4 +1,4 @@
-"""The guard against a tool that fails in the same way again and again (guards.md 2)."""
+"""The guard against a tool that fails in the same way again and again (docs/guards)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,7 +32,7 @@ class PromptStarted:
 
 
 class FailureAction(StrEnum):
-    """What the host must do now (guards.md 2.6)."""
+    """What the host must do now (docs/guards)."""
 
     NONE = "none"
     REMIND = "remind"
@@ -64,7 +64,7 @@ class RepeatedFailureStep(NamedTuple):
 
 
 def reduce(state: RepeatedFailure, event: SettledBatch | PromptStarted) -> RepeatedFailureStep:
-    """Return the step after one settled batch, in the order of guards.md 2.3.
+    """Return the step after one settled batch, in the order of docs/guards.
 
     Raises:
         ValueError: the event is of another type. Malformed observations never raise here.
@@ -184,7 +184,7 @@ def _next_phase(phase: GuardPhase, failure_count: int, batch_count: int) -> Guar
 
 
 def _decision(after: RepeatedFailure) -> Decision:
-    """Return the decision word of a counting step by mode and phase (guards.md 2.4)."""
+    """Return the decision word of a counting step by mode and phase (docs/guards)."""
     if after.phase is GuardPhase.TRACKING:
         return Decision.TRACKED
     if after.phase is GuardPhase.WARNED:

@@ -49,7 +49,7 @@ class IdempotencyWindow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The settings of the guard. `ttl_ms` None: a first run counts for ever (guards.md 5)."""
+    """The settings of the guard. `ttl_ms` None: a first run counts for ever (docs/guards)."""
 
     action: Action = Action.SUSPEND
     scope: Scope = Scope.REQUEST

@@ -1,6 +1,6 @@
 """A proposed call: is it the same as one that was carried out, and what becomes of it.
 
-The order of the decision is that of guards.md 5, rules 1 to 7.
+The order of the decision is that of docs/guards/side_effect_duplicate.md.
 """
 
 from typing import NamedTuple

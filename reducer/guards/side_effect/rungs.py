@@ -70,7 +70,7 @@ def advanced(mark: Mark, phase: GuardPhase) -> Mark:
 def reported(
     state: SideEffectDuplicate, before: Mark, after: Mark, rung: Rung
 ) -> tuple[Transition, ...]:
-    """Return the transitions of one repeat in the state's mode (guards.md 1a).
+    """Return the transitions of one repeat in the state's mode (docs/guards).
 
     Where a repeat runs with an incident although the rung would have kept it back, both are said:
     the incident, and what enforcing would have done. The gate compares the second with `stopped`.
