@@ -1,7 +1,7 @@
 """What the guards cost a host: time beside `json.dumps` of the same batch, memory, and imports.
 
 Times are CPU time of this process, the best of many short rounds: a busy machine makes them longer,
-never shorter. Ratios of one run are what to read; the limits are aims of this project. Needs nothing
+never shorter. Ratios of one run are what to read; the limits are this project's own. Needs nothing
 but the base install.
 """
 
