@@ -202,3 +202,28 @@ def test_names_of_threads_and_requests_may_hold_any_character():
     assert step.verdict is Verdict.SUSPEND
     host.answer("c2", approved=False, request="r/1/x")
     assert asked(host, "c3", thread=odd, request="r/1/x") is Verdict.REFUSE
+
+
+def test_a_run_of_a_thread_that_settled_runs_no_more_in_its_request_either():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.run("c1", thread="t")
+    tracks = list(host.guard.tracks.values())
+    assert [track.running for track in tracks] == [(), ()]
+    assert [track.first and track.first.call_id for track in tracks] == ["c1", "c1"]
+
+
+def test_a_run_of_a_thread_is_not_the_first_of_a_request_that_had_one():
+    host = Host(action=BLOCK, scope=Scope.THREAD)
+    host.run("c1")
+    assert host.run("c2", thread="t").verdict is Verdict.EXECUTE
+    step = host.run("c3")
+    assert step.verdict is Verdict.BLOCK
+    assert step.repeat.first.call_id == "c1"
+
+
+def test_a_run_of_a_thread_forgives_no_nudge_of_its_request():
+    host = Host(action=REFLECT, scope=Scope.THREAD)
+    host.run("c1")
+    assert host.run("c2").verdict is Verdict.REFLECT
+    assert host.run("c3", thread="t").verdict is Verdict.EXECUTE
+    assert host.run("c4").verdict is Verdict.BLOCK
