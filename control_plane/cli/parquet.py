@@ -21,9 +21,8 @@ from control_plane.queries.archive_lines import (
     owner_day_members,
 )
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_import import SUMS
 from control_plane.stores.evidence_pages import PlacedOwnerDay
-from control_plane.stores.owner_days import OwnerDay
+from control_plane.stores.owner_days import SUMS, OwnerDay
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Mode
 

@@ -1,7 +1,7 @@
 """Owner-days as columns: small as JSON, quick to turn into a frame, checked when read back."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import compress
 from math import log2
@@ -12,18 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from control_plane.stores.evidence_points import SCALE
-from control_plane.stores.owner_days import OwnerDay
+from control_plane.stores.owner_days import SUMS, OwnerDay
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort
 
 Value = TypeVar("Value", str, date, Cohort)
 Places = npt.NDArray[np.int64]
 
-COUNTS = tuple(
-    field.name
-    for field in fields(OwnerDay)
-    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale", "source"}
-)
 # What one count can be at most: a float of the analysis holds every whole number up to it.
 LARGEST = 2**53
 
@@ -53,8 +48,8 @@ class OwnerDayTable:
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit each other, as of a file that somebody edited."""
-        if set(self.counts) != set(COUNTS):
-            raise ValueError(f"owner-days have the counts {', '.join(self.counts)}, not {COUNTS}")
+        if set(self.counts) != set(SUMS):
+            raise ValueError(f"owner-days have the counts {', '.join(self.counts)}, not {SUMS}")
         rows = len(self.owner_at)
         per_row = {
             **{name: getattr(self, name) for name in _PLACES.values()},
@@ -91,7 +86,7 @@ class OwnerDayTable:
             day_at=day_at,
             cohort_at=cohort_at,
             version_at=version_at,
-            counts={name: tuple(getattr(row, name) for row in rows) for name in COUNTS},
+            counts={name: tuple(getattr(row, name) for row in rows) for name in SUMS},
             durations_in=tuple(map(len, durations)),
             duration_buckets=tuple(bucket for told in durations for bucket, _ in told),
             duration_counts=tuple(count for told in durations for _, count in told),
@@ -106,7 +101,7 @@ class OwnerDayTable:
                 "cohort": _picked([cohort.value for cohort in self.cohorts], self.cohort_at),
                 "day": _picked(self.days, self.day_at),
                 "version": _picked(self.versions, self.version_at),
-                **{name: np.array(self.counts[name], dtype=np.int64) for name in COUNTS},
+                **{name: np.array(self.counts[name], dtype=np.int64) for name in SUMS},
             }
         )
 

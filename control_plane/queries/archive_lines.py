@@ -16,9 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from control_plane.errors import BadRequest
 from control_plane.state import HarmLook, Violation
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_import import LARGEST, SUMS, check_owner_day
+from control_plane.stores.evidence_import import LARGEST, check_owner_day
 from control_plane.stores.evidence_pages import Counted, PlacedOwnerDay
-from control_plane.stores.owner_days import OwnerDay
+from control_plane.stores.owner_days import SUMS, OwnerDay
 from reducer.rollout.state import EvidenceSource, Wave
 from reducer.vocabulary import Cohort, Mode
 

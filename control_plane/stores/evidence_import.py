@@ -1,7 +1,6 @@
 """Evidence written back as it was exported, into an environment that does not exist yet."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import date
 
 from redis import Redis
@@ -12,17 +11,11 @@ from control_plane.stores.evidence import KEPT_DAYS
 from control_plane.stores.evidence_pages import Counted, PlacedOwnerDay
 from control_plane.stores.evidence_points import COARSEST, SCALE
 from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
-from control_plane.stores.owner_days import OwnerDay
+from control_plane.stores.owner_days import SUMS, OwnerDay
 from control_plane.stores.packing import pack
 from control_plane.stores.shards import FIRST, shard_count, shard_of_owner
 from reducer.rollout.pseudonym import pack as pack_pseudonym
 
-# What an owner-day's sums are called, in the order of the stored row.
-SUMS = tuple(
-    field.name
-    for field in fields(OwnerDay)
-    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale", "source"}
-)
 # The store adds in doubles: beyond this one cannot tell neighbours apart.
 LARGEST = 2**53 - 1
 _KEPT_S = KEPT_DAYS * 86_400

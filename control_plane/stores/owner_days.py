@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 
 from control_plane.stores.cells import Cell
@@ -12,8 +12,7 @@ from control_plane.stores.replies import octets
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort
 
-# Places in a row before its histogram; the Lua library holds the same.
-_SUMS = 17
+# Where a row says how much coarser than `SCALE` its histogram is; the Lua library holds the same.
 _COARSER = 17
 
 
@@ -55,20 +54,28 @@ class OwnerDay:
     source: EvidenceSource = EvidenceSource.EVENTS
 
 
+# The sums of an owner-day in the order of the stored row; the Lua library holds the same.
+SUMS = tuple(
+    field.name
+    for field in fields(OwnerDay)
+    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale", "source"}
+)
+
+
 def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
     """Return an owner's row of a day as the store holds it."""
     assert cell.cohort is not None  # cells without a cohort hold no owner-days
     row = unpack(octets(packed))
     if not isinstance(row, list):
         raise TypeError(f"an owner-day row is stored as {type(row).__name__}, not as a list")
-    tail = row[_SUMS + 1 :]
+    tail = row[len(SUMS) + 1 :]
     bucket = 0
     durations: list[tuple[int, int]] = []
     for step, prompts in zip(tail[::2], tail[1::2], strict=True):
         bucket += step
         durations.append((bucket, prompts))
     scale = SCALE - row[_COARSER]
-    rest = (*row[:_SUMS], tuple(durations), scale, cell.source)
+    rest = (*row[: len(SUMS)], tuple(durations), scale, cell.source)
     return OwnerDay(owner, day, cell.cohort, cell.version, *rest)
 
 

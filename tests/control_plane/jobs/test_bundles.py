@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from control_plane.jobs.bundles import Bundle, unpacked
 from control_plane.jobs.gathering import gather
-from control_plane.jobs.owner_day_table import COUNTS, OwnerDayTable
+from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.jobs.replaying import replay
 from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.owner_days import SUMS
 from reducer.vocabulary import Cohort, Gate, Mode
 from tests.control_plane.lives import BEGAN, Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD
@@ -193,7 +194,7 @@ rows = st.lists(
         st.dates(),
         st.sampled_from(list(Cohort)),
         st.sampled_from(["1.0", "2.0"]),
-        **dict.fromkeys(COUNTS, counts),
+        **dict.fromkeys(SUMS, counts),
         durations=st.lists(st.tuples(st.integers(0, 900), st.integers(1, 9)), max_size=3).map(
             tuple
         ),
@@ -206,7 +207,7 @@ rows = st.lists(
 @given(rows)
 def test_a_table_holds_each_owner_day_as_it_is(rows):
     table = OwnerDayTable.of(rows)
-    named = ["owner", "day", "cohort", "version", *COUNTS]
+    named = ["owner", "day", "cohort", "version", *SUMS]
     assert table.frame()[named].astype(object).to_numpy().tolist() == [
         [getattr(row, name) for name in named] for row in rows
     ]
