@@ -27,8 +27,9 @@ local MOST_STARTS, MOST_GAPS, MOST_FALLS, MOST_STREAMS = 32, 32, 7, 4096
 -- [bucket, count, ...] pairs follow the sums.
 local STARTED, LOST, DISRUPTED, TOKENS, TURNS, WOULD_STOPPED = 1, 7, 8, 9, 10, 11
 local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SWITCHED = 12, 13, 14, 15, 16, 17
--- By how much the scale of the row's histogram is below 7.
-local COARSER, SUMS = 18, 18
+-- By how much the scale of the row's histogram is below 7; then loop events of other guards. A row from
+-- before these were kept has no place for them.
+local COARSER, LOOPS, SUMS = 18, 19, 19
 -- What is kept of a prompt's guard to decide its stops by; beyond it none is decided.
 local MOST_STOPS = 64
 local SAME = 1
@@ -114,8 +115,9 @@ end
 -- x: its disruptions by kind, l when lost, z: its violations that were decided, h(ow its host told of it in
 -- parts: evidence_1_parts.lua), g(uards by name). A guard:
 -- c(ell), the second t that it was seen at, m(ode and cohort that it was first told with), w(ould stop),
--- p (stops), u(nreliable input), v when switched: told with two modes or cohorts. Versions and waves may
--- differ, that is no switch. What its delayed invariants are decided by is in evidence_2_prompts.lua.
+-- p (stops), l(oops of other guards), u(nreliable input), v when switched: told with two modes or cohorts.
+-- Versions and waves may differ, that is no switch. What its delayed invariants are decided by is in
+-- evidence_2_prompts.lua.
 local function prompt_of(batch, event)
   local found = batch.prompts[event[4]]
   if found then return found end

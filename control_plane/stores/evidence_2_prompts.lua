@@ -116,6 +116,8 @@ local function learn(batch, prompt, event)
     prompt.x[numbers[1]] = earliest(prompt.x[numbers[1]], { second, day, event[10] })
   elseif kind == 'p' then
     learn_part(batch, prompt, event)
+  elseif kind == 'l' then
+    add(prompt.g[event[9][1][1]], 'l', 1)
   else
     local guard = prompt.g[event[9][1][1]]
     if numbers[1] >= 0 then
@@ -193,6 +195,7 @@ local function count(batch, prompt, sign)
     add(sums, STARTED, sign)
     add(sums, WOULD_STOPPED, sign * guard.w)
     add(sums, STOPPED, sign * guard.p)
+    if guard.l then add(sums, LOOPS, sign * guard.l) end
     if guard.u then add(sums, UNRELIABLE, sign) end
     if prompt.x or prompt.h and prompt.h.o then add(sums, DISRUPTED, sign) end
     if covered then add(sums, COVERED, sign) end

@@ -4,11 +4,17 @@ local function sum_of(held, by)
   return math.min((held or 0) + by, MOST)
 end
 
+-- How many places of a row come before its histogram. Pairs follow, so the length tells whether the row has a
+-- place for loop events. One without never gets it: what nobody counted is not zero.
+local function head_of(row)
+  return (#row == 0 or #row % 2 == SUMS % 2) and SUMS or COARSER
+end
+
 -- A histogram in a row: a first bucket and its count, then by how much each next bucket is further on, and
 -- its count. Neighbours are close, so most of it takes a byte each.
 local function histogram_of(row)
   local buckets, bucket = {}, 0
-  for at = SUMS + 1, #row, 2 do
+  for at = head_of(row) + 1, #row, 2 do
     bucket = bucket + row[at]
     buckets[bucket] = row[at + 1]
   end
@@ -37,8 +43,8 @@ local function changed_row(key, pseudonym, change)
   if not differs then return nil end
   local held = redis.call('HGET', key, pseudonym)
   local row = held and cmsgpack.unpack(held) or {}
-  local after, is_empty = {}, true
-  for at = 1, SUMS do
+  local after, is_empty, head = {}, true, head_of(row)
+  for at = 1, head do
     after[at] = sum_of(row[at], change.sums[at] or 0)
     is_empty = is_empty and (after[at] == 0 or at == COARSER)
   end
@@ -46,7 +52,7 @@ local function changed_row(key, pseudonym, change)
   add_buckets(histogram, change.buckets, change.coarser, 1)
   after[COARSER] = histogram.coarser
   append_histogram(after, histogram.buckets)
-  if is_empty and #after == SUMS then return false end
+  if is_empty and #after == head then return false end
   return cmsgpack.pack(after)
 end
 

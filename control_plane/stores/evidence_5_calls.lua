@@ -49,9 +49,10 @@ end
 -- that it raises by one when it is new, generation of the assignment id]; kind s(tart), e(nd),
 -- t(ransition: numbers are sequence or -1, would stop, stop, unreliable input, warning, ordinal or -1, and
 -- without a sequence the millisecond and whether the stop says that it was not warned of), d(isruption),
--- p(art: evidence_1_parts.lua), o(pened: a session in place of the prompt, its millisecond), v(olume: cell
--- name and counter in place of the guards), m(etric point: see evidence_3_streams.lua; a stream in place of
--- the prompt), q(uarantined: counts as a record only), r(efused: only raises its health fields).
+-- p(art: evidence_1_parts.lua), l(oop of another guard than the one named), o(pened: a session in place of
+-- the prompt, its millisecond), v(olume: cell name and counter in place of the guards), m(etric point: see
+-- evidence_3_streams.lua; a stream in place of the prompt), q(uarantined: counts as a record only),
+-- r(efused: only raises its health fields).
 -- Returns [new, duplicate].
 local function ingest(_, argv)
   local slot, payload = argv[1], cmsgpack.unpack(argv[2])

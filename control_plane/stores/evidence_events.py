@@ -115,7 +115,12 @@ class Disrupted:
     kind: DisruptionKind
 
 
-PromptNews = Started | Ended | Transitioned | Disrupted | Part | Opened
+@dataclass(frozen=True, slots=True)
+class Looped:
+    """Another guard than that of the event's cell, or a protection without one, ended a turn."""
+
+
+PromptNews = Started | Ended | Transitioned | Disrupted | Looped | Part | Opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +128,12 @@ class PromptEvent:
     """One event of a prompt that carries a verified assignment id for each guard in `cells`.
 
     Start, end and disruption are of the whole prompt, whichever of its guards they name; a
-    transition is of one guard. `health` names counters of intake that it raises by one when it is
-    new. `generation` is that of its assignment id. `is_conforming` is None for a part of a prompt
-    and for an opened session, which are no records of the contract check.
+    transition and a loop are of one guard. `health` names counters of intake that it raises by one when it is
+    new. `generation` is that of its assignment id. `is_conforming` is None for a part of a prompt,
+    a loop and an opened session, which are no records of the contract check.
 
     Raises:
-        ValueError: no guard, a guard named twice, or a transition of several guards.
+        ValueError: no guard, a guard named twice, or a transition or a loop of several guards.
     """
 
     seen: Seen
@@ -146,8 +151,9 @@ class PromptEvent:
         guards = {cell.guard for cell in self.cells}
         if not guards or len(guards) < len(self.cells):
             raise ValueError(f"cells={self.cells}; name each guard of the event once")
-        if isinstance(self.news, Transitioned) and len(guards) > 1:
-            raise ValueError(f"a transition of {len(guards)} guards; send one event for each")
+        if isinstance(self.news, Transitioned | Looped) and len(guards) > 1:
+            said = "transition" if isinstance(self.news, Transitioned) else "loop"
+            raise ValueError(f"a {said} of {len(guards)} guards; send one event for each")
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
@@ -284,6 +290,8 @@ def _news(news: PromptNews) -> tuple[str, Sequence[int | str]]:
             return "t", [*told, news.at_ms or 0, int(news.is_unwarned)]
         case Disrupted(kind=kind):
             return "d", [kind.value]
+        case Looped():
+            return "l", []
         case Opened(at_ms=at_ms):
             return "o", [at_ms]
         case _:

@@ -148,7 +148,8 @@ def packed(row: OwnerDay) -> bytes:
     for bucket, count in row.durations:
         steps += (bucket - before, count)
         before = bucket
-    return pack([*(getattr(row, name) for name in SUMS), SCALE - row.scale, *steps])
+    told = () if row.loops is None else (row.loops,)
+    return pack([*(getattr(row, name) for name in SUMS), SCALE - row.scale, *told, *steps])
 
 
 def check_owner_day(row: OwnerDay) -> None:
@@ -158,8 +159,10 @@ def check_owner_day(row: OwnerDay) -> None:
         ValueError: naming the field and its value.
     """
     pack_pseudonym(row.owner)
-    for name in SUMS:
-        count = getattr(row, name)
+    counts = [(name, getattr(row, name)) for name in SUMS]
+    if row.loops is not None:
+        counts.append(("loops", row.loops))
+    for name, count in counts:
         if not 0 <= count <= LARGEST:
             raise ValueError(f"{name} is {count}; it is from 0 to {LARGEST}")
     if not COARSEST <= row.scale <= SCALE:

@@ -12,8 +12,9 @@ from control_plane.stores.replies import octets
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort
 
-# Where a row says how much coarser than `SCALE` its histogram is; the Lua library holds the same.
-_COARSER = 17
+# Where a row says how much coarser than `SCALE` its histogram is, and where how many loop events
+# of other guards there were; the Lua library holds the same.
+_COARSER, _LOOPS = 17, 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,9 @@ class OwnerDay:
     The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
     and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
     decisions, every other one counts prompts; `switched` those that were told with two modes or
-    cohorts, whether or not a start or an end of them is known. `version` is that of the prompts'
-    earliest records. `durations` holds pairs of a base-2 exponential bucket at `scale` and its
+    cohorts, whether or not a start or an end of them is known. `loops` counts loop events of other
+    guards than the cell's; None says that nobody counted them: the row is made from counters, or is
+    from before they were kept. `version` is that of the prompts' earliest records. `durations` holds pairs of a base-2 exponential bucket at `scale` and its
     count, of milliseconds where `source` is events and of seconds where it is counters.
     """
 
@@ -52,14 +54,13 @@ class OwnerDay:
     durations: tuple[tuple[int, int], ...] = ()
     scale: int = SCALE
     source: EvidenceSource = EvidenceSource.EVENTS
+    loops: int | None = None
 
 
+# What of an owner-day is no sum that each row has.
+_BESIDE = {"owner", "day", "cohort", "version", "durations", "scale", "source", "loops"}
 # The sums of an owner-day in the order of the stored row; the Lua library holds the same.
-SUMS = tuple(
-    field.name
-    for field in fields(OwnerDay)
-    if field.name not in {"owner", "day", "cohort", "version", "durations", "scale", "source"}
-)
+SUMS = tuple(field.name for field in fields(OwnerDay) if field.name not in _BESIDE)
 
 
 def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
@@ -68,14 +69,18 @@ def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
     row = unpack(octets(packed))
     if not isinstance(row, list):
         raise TypeError(f"an owner-day row is stored as {type(row).__name__}, not as a list")
-    tail = row[len(SUMS) + 1 :]
+    # Pairs follow the places, so the length tells whether the row has one for loop events.
+    head = _LOOPS + len(row) % 2
+    tail = row[head:]
     bucket = 0
     durations: list[tuple[int, int]] = []
     for step, prompts in zip(tail[::2], tail[1::2], strict=True):
         bucket += step
         durations.append((bucket, prompts))
     scale = SCALE - row[_COARSER]
-    rest = (*row[: len(SUMS)], tuple(durations), scale, cell.source)
+    is_told = head > _LOOPS and cell.source is EvidenceSource.EVENTS
+    loops = row[_LOOPS] if is_told else None
+    rest = (*row[: len(SUMS)], tuple(durations), scale, cell.source, loops)
     return OwnerDay(owner, day, cell.cohort, cell.version, *rest)
 
 

@@ -18,6 +18,7 @@ from control_plane.stores.evidence_events import (
     OUTCOME_PLACES,
     Disrupted,
     Ended,
+    Looped,
     PromptEvent,
     PromptKey,
     PromptNews,
@@ -76,17 +77,18 @@ def histories(draw: st.DrawFn) -> list[PromptEvent]:
             *draw(st.lists(ends, max_size=2)),
             *[draw(transition(at)) for at in draw(st.lists(st.integers(0, 3), max_size=4))],
             *draw(st.lists(disruptions, max_size=2)),
+            *draw(st.lists(st.just(Looped()), max_size=2)),
         ]
         for each in news:
             named = st.lists(st.sampled_from(GUARDS), unique=True, min_size=1, max_size=2)
-            guards = draw(named)[: 1 if isinstance(each, Transitioned) else 2]
+            guards = draw(named)[: 1 if isinstance(each, Transitioned | Looped) else 2]
             events.append(
                 PromptEvent(
                     seen=Seen(len(events) - 5, draw(seconds)),
                     prompt=prompt,
                     day=draw(days),
                     cells=tuple(draw(cells(guard)) for guard in guards),
-                    is_conforming=draw(st.booleans()),
+                    is_conforming=None if isinstance(each, Looped) else draw(st.booleans()),
                     news=each,
                 )
             )
@@ -246,6 +248,7 @@ def _counts(events: Sequence[PromptEvent], guard: str) -> dict[str, int]:
         "stopped": sum(each.is_stop for each in decided),
         "unreliable": int(any(each.is_unreliable_input for each in decided)),
         "disrupted": int(any(isinstance(event.news, Disrupted) for event in events)),
+        "loops": sum(_is_loop_of(event, guard) for event in events),
         "covered": int(_is_covered(events)),
     }
     if found is None:
@@ -263,6 +266,10 @@ def _counts(events: Sequence[PromptEvent], guard: str) -> dict[str, int]:
     }
 
 
+def _is_loop_of(event: PromptEvent, guard: str) -> bool:
+    return isinstance(event.news, Looped) and event.cells[0].guard == guard
+
+
 def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> OwnerDay:
     outcomes = {str(outcome): counts[outcome] for outcome in Outcome}
     durations = sorted(
@@ -272,7 +279,7 @@ def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> Owne
     )
     assert where.cohort is not None
     others = ("started", "disrupted", "tokens", "turns", "would_stopped", "stopped")
-    more = ("calls_after_would_stop", "unreliable", "covered", "ended", "switched")
+    more = ("calls_after_would_stop", "unreliable", "covered", "ended", "switched", "loops")
     counted: dict[str, Any] = {**outcomes, **{name: counts[name] for name in (*others, *more)}}
     return OwnerDay(
         owner=owner,
