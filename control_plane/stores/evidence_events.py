@@ -1,6 +1,6 @@
 """What one request adds to the evidence, in the form the store's ingest function reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
@@ -10,6 +10,9 @@ from control_plane.stores.evidence_parts import OUTCOME_PLACES as OUTCOME_PLACES
 from control_plane.stores.evidence_parts import Opened, Part
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
+from control_plane.stores.prompt_events import Like, PromptEvents
+from control_plane.stores.prompt_events import Numbers as Numbers  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_events import PromptKey as PromptKey  # noqa: PLC0414  # offered here too
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
 from control_plane.stores.seen import SEEN_BUCKET_S, check_count
 from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
@@ -21,15 +24,6 @@ STARTED_PLACE, ENDED_PLACE = 1, 16
 # Counters of intake, each followed by `:` and an invariant. What they count changes nothing else.
 UNTRUSTED_VIOLATION = "untrusted_violation"
 UNVOUCHED_VIOLATION = "unvouched_violation"
-
-
-@dataclass(frozen=True, slots=True)
-class PromptKey:
-    """Which prompt of which owner. `suffix` is a digest: no prompt id is stored."""
-
-    pseudonym: str
-    suffix: str
-    owner_bucket: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +122,9 @@ class PromptEvent:
     """One event of a prompt that carries a verified assignment id for each guard in `cells`.
 
     Start, end and disruption are of the whole prompt, whichever of its guards they name; a
-    transition and a loop are of one guard. `health` names counters of intake that it raises by one when it is
-    new. `generation` is that of its assignment id. `is_conforming` is None for a part of a prompt,
-    a loop and an opened session, which are no records of the contract check.
+    transition and a loop are of one guard. `health` names counters of intake that it raises by one
+    when it is new. `generation` is that of its assignment id. `is_conforming` is None for a part of
+    a prompt, a loop and an opened session, which are no records of the contract check.
 
     Raises:
         ValueError: no guard, a guard named twice, or a transition or a loop of several guards.
@@ -154,6 +148,13 @@ class PromptEvent:
         if isinstance(self.news, Transitioned | Looped) and len(guards) > 1:
             said = "transition" if isinstance(self.news, Transitioned) else "loop"
             raise ValueError(f"a {said} of {len(guards)} guards; send one event for each")
+
+    def like(self) -> Like:
+        """Return what the event tells, of whichever prompt and time."""
+        kind, numbers = _news(self.news)
+        guards = tuple((cell.guard, cell.name, cell.treatment) for cell in self.cells)
+        conforming = -1 if self.is_conforming is None else int(self.is_conforming)
+        return Like(kind, guards, conforming, numbers, self.health, self.generation)
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
@@ -314,7 +315,35 @@ class Sighting(NamedTuple):
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
 
-Event = PromptEvent | RepeatedEvent | VolumeEvent | PointEvent | QuarantinedEvent | RefusedEvent
+def numbers_of(news: PromptNews) -> Numbers:
+    """Return the numbers of an event as the store reads them, for one that has its own."""
+    return _news(news)[1]
+
+
+def _spelt_out(told: PromptEvents) -> Iterator[list[object]]:
+    key = told.prompt
+    for like, digest, second, day, numbers in told.events:
+        yield [
+            *(like.kind, str(digest), second // SEEN_BUCKET_S),
+            *(key.suffix, key.pseudonym, key.owner_bucket, day, second, like.guards),
+            *(like.conforming, like.numbers if numbers is None else numbers, like.health),
+            like.generation,
+        ]
+
+
+Event = (
+    PromptEvents
+    | PromptEvent
+    | RepeatedEvent
+    | VolumeEvent
+    | PointEvent
+    | QuarantinedEvent
+    | RefusedEvent
+)
+
+
+def _packed(event: Event) -> Iterable[list[object]]:
+    return _spelt_out(event) if isinstance(event, PromptEvents) else (event.packed(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +366,7 @@ class EvidenceBatch:
     def packed(self) -> bytes:
         """Return the batch as evidence.lua reads it."""
         payload = {
-            "events": [event.packed() for event in self.events],
+            "events": [packed for event in self.events for packed in _packed(event)],
             "sightings": [sighting.packed() for sighting in self.sightings],
             "health": dict(self.health),
             "last": self.last_record_second,

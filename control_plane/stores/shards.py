@@ -19,6 +19,7 @@ from control_plane.stores.evidence_events import (
     VolumeEvent,
 )
 from control_plane.stores.evidence_points import PointEvent, PointOwner
+from control_plane.stores.prompt_events import PromptEvents
 
 OWNER_BUCKETS = 256
 # For good: another number would look for evidence where it is not.
@@ -66,7 +67,7 @@ def split(batch: EvidenceBatch, count: int) -> Iterator[tuple[int, EvidenceBatch
 
 def _shard_of(event: Event, count: int) -> int:
     match event:
-        case PromptEvent() | RepeatedEvent():
+        case PromptEvent() | RepeatedEvent() | PromptEvents():
             return shard_of_owner(event.prompt.owner_bucket, count)
         case PointEvent(owner=PointOwner(owner_bucket=bucket)):
             return shard_of_owner(bucket, count)
