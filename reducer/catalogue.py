@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reducer.vocabulary import Invariant
+from reducer.vocabulary import Invariant, LoopType
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +39,11 @@ _ENTRIES = (
 )
 
 CATALOGUE: Mapping[str, CatalogueEntry] = {entry.guard: entry for entry in _ENTRIES}
+
+# The guard that a stop belongs to; the two others are protections without a rollout.
+GUARD_OF_LOOP: Mapping[LoopType, str] = {
+    LoopType.REPEATED_TOOL_EXECUTION_FAILURE: "repeated_tool_failure",
+    LoopType.GLOBAL_TOOL_CALL_DUPLICATE: "duplicate_call_id",
+    LoopType.IDENTICAL_TOOL_CALL: "identical_call",
+    LoopType.SIDE_EFFECT_DUPLICATE: "side_effect_duplicate",
+}

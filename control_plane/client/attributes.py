@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TypeGuard
 
-from control_plane.client import contract
+from reducer import contract
 from reducer.guards.transition import BatchBucket, FailureBucket, Transition, is_identifier
 from reducer.vocabulary import (
     Decision,

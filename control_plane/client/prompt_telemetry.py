@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from control_plane.client import contract
 from control_plane.client.answers import Assignment
 from control_plane.client.attributes import PromptEnd, labels_of, of_end, of_transition, value_of
 from control_plane.client.sink import Attributes, Labels, Sink, never_raising
+from reducer import contract
+from reducer.catalogue import GUARD_OF_LOOP
 from reducer.guards.transition import Transition
 from reducer.vocabulary import DisruptionKind, ExecutionStatus, Invariant, LoopType, Route
 
@@ -97,7 +98,7 @@ class PromptTelemetry:
             return
         said = {contract.LOOP_TYPE: value_of(loop, LoopType)}
         self._is_loop_reported = True
-        guard = contract.GUARD_OF_LOOP.get(loop)
+        guard = GUARD_OF_LOOP.get(loop)
         of_guard = {} if guard is None else {contract.GUARD: guard}
         self._sink.emit(contract.LOOP_DETECTED, {**self._of_all, **of_guard, **said})
 

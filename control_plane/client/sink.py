@@ -8,7 +8,7 @@ from opentelemetry import metrics
 from opentelemetry._logs import Logger, LoggerProvider, NoOpLogger, get_logger
 from opentelemetry.metrics import Counter, Meter, MeterProvider, NoOpMeter
 
-from control_plane.client import contract
+from reducer import contract
 
 Attributes: TypeAlias = Mapping[str, str | bool | int | float | Sequence[str]]
 Labels: TypeAlias = Mapping[str, str]

@@ -14,10 +14,10 @@ from typing import TypeGuard
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 
-from control_plane.client import contract
 from control_plane.client.answers import Assignment
 from control_plane.client.prompt_telemetry import PromptTelemetry
 from control_plane.client.sink import Sink, never_raising
+from reducer import contract
 from reducer.guards.modes import mode_on
 from reducer.vocabulary import Mode, Route
 

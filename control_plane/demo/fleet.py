@@ -20,6 +20,7 @@ from opentelemetry.sdk.resources import Resource
 from control_plane.client import Assignment, Assignments
 from control_plane.clock import NANOSECONDS, Clock, to_ns
 from control_plane.demo.story import GUARD, VERSION, Fleet, Moment, Owner, moments
+from reducer import contract
 from reducer.rollout.days import day_start
 from reducer.vocabulary import Mode
 
@@ -60,7 +61,7 @@ class Host:
                 schedule_delay_millis=_EXPORT_DELAY_MS,
             )
         )
-        self._logger = self._logs.get_logger("agent.guard", "1")
+        self._logger = self._logs.get_logger(contract.SCOPE, contract.SCOPE_VERSION)
         reader = PeriodicExportingMetricReader(
             OTLPMetricExporter(
                 endpoint=f"{url}/v1/metrics",
@@ -72,9 +73,9 @@ class Host:
         self._metrics = MeterProvider(
             resource=resource, metric_readers=[reader], shutdown_on_exit=False
         )
-        meter = self._metrics.get_meter("agent.guard", "1")
-        self._prompts = meter.create_counter("agent.guard.prompts", "{prompt}")
-        self._transitions = meter.create_counter("agent.guard.transitions", "{transition}")
+        meter = self._metrics.get_meter(contract.SCOPE, contract.SCOPE_VERSION)
+        self._prompts = meter.create_counter(contract.PROMPTS_METRIC, "{prompt}")
+        self._transitions = meter.create_counter(contract.TRANSITIONS_METRIC, "{transition}")
 
     def emit(self, moment: Moment, *, wall_ns: int, mode: str) -> None:
         """Hand one event, and its count, to the SDK."""
@@ -85,14 +86,14 @@ class Host:
             attributes=dict(moment.attributes),
         )
         labels: dict[str, str | bool | int | float] = {
-            "agent.guard.name": GUARD,
-            "agent.guard.mode": mode,
+            contract.GUARD: GUARD,
+            contract.MODE: mode,
         }
-        if moment.event_name == "agent.guard.prompt.start":
-            self._prompts.add(1, {**labels, "agent.guard.prompt.stage": "start"})
-        elif moment.event_name == "agent.guard.transition":
-            decided = moment.attributes["agent.guard.decision"]
-            self._transitions.add(1, {**labels, "agent.guard.decision": decided})
+        if moment.event_name == contract.PROMPT_START:
+            self._prompts.add(1, {**labels, contract.STAGE: "start"})
+        elif moment.event_name == contract.TRANSITION:
+            decided = moment.attributes[contract.DECISION]
+            self._transitions.add(1, {**labels, contract.DECISION: decided})
 
     def flush(self) -> None:
         """Send what is queued, for a second at most."""

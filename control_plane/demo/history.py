@@ -11,6 +11,7 @@ from control_plane.demo.story import GUARD, VERSION, Fleet, Owner, moments
 from control_plane.errors import RuleViolated
 from control_plane.ingest.intake import Intake
 from control_plane.ingest.otlp import LogItem, ResourceLogs, ScopeLogs
+from reducer import contract
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.days import day_start
@@ -85,7 +86,9 @@ class HistoryImport:
             "service.instance.id": "history",
             "deployment.environment.name": self._fleet.environment,
         }
-        batch = ResourceLogs(resource, (ScopeLogs("agent.guard", "1", tuple(items)),))
+        batch = ResourceLogs(
+            resource, (ScopeLogs(contract.SCOPE, contract.SCOPE_VERSION, tuple(items)),)
+        )
         receipt = intake.receive_logs([batch], sender=self._producer, body=b"history")
         if receipt.rejected:
             raise ValueError(f"the story breaks the contract: {receipt.rejected[0].detail}")

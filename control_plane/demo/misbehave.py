@@ -13,6 +13,7 @@ from control_plane.client import Assignments
 from control_plane.demo.files import DemoFile
 from control_plane.demo.story import GUARD, VERSION
 from control_plane.errors import StartError
+from reducer import contract
 
 WAIT_S = 10.0
 
@@ -44,21 +45,21 @@ def break_invariant(demo: DemoFile, *, environment: str, owner: str) -> str:
     provider = LoggerProvider(resource=resource)
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     now = time.time_ns()
-    provider.get_logger("agent.guard", "1").emit(
+    provider.get_logger(contract.SCOPE, contract.SCOPE_VERSION).emit(
         timestamp=now,
-        event_name="agent.guard.transition",
+        event_name=contract.TRANSITION,
         attributes={
-            "agent.guard.name": GUARD,
-            "agent.guard.assignment.id": assigned.assignment_id,
-            "agent.guard.prompt.id": f"misbehaving-{now}",
-            "agent.guard.sequence": 1,
-            "agent.guard.mode": assigned.mode.value,
-            "agent.guard.decision": "reset",
-            "agent.guard.reset.reason": "contract_violation",
-            "agent.guard.phase.from": "tracking",
-            "agent.guard.phase.to": "idle",
-            "agent.guard.terminal.status": "success",
-            "agent.guard.execution.status": "error",
+            contract.GUARD: GUARD,
+            contract.ASSIGNMENT_ID: assigned.assignment_id,
+            contract.PROMPT_ID: f"misbehaving-{now}",
+            contract.SEQUENCE: 1,
+            contract.MODE: assigned.mode.value,
+            contract.DECISION: "reset",
+            contract.RESET_REASON: "contract_violation",
+            contract.PHASE_FROM: "tracking",
+            contract.PHASE_TO: "idle",
+            contract.TERMINAL_STATUS: "success",
+            contract.EXECUTION_STATUS: "error",
         },
     )
     provider.shutdown()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from random import Random
 
+from reducer import contract
 from reducer.vocabulary import Decision, GuardPhase, Mode, Outcome
 
 GUARD = "repeated_tool_failure"
@@ -203,52 +204,52 @@ class Moment:
 def moments(prompt: Prompt, *, mode: Mode, assignment_id: str) -> Iterator[Moment]:
     """Yield the events that a host sends for a prompt, in the words of telemetry contract 1."""
     common: dict[str, str | bool | int | float] = {
-        "agent.guard.prompt.id": prompt.prompt_id,
-        "agent.guard.assignment.id": assignment_id,
+        contract.PROMPT_ID: prompt.prompt_id,
+        contract.ASSIGNMENT_ID: assignment_id,
     }
     start, end = prompt.start_s, prompt.start_s + prompt.duration_s
-    route: dict[str, str | bool | int | float] = {"agent.guard.route": "interactive_foreground"}
-    yield Moment(start, "agent.guard.prompt.start", {**common, **route})
+    route: dict[str, str | bool | int | float] = {contract.ROUTE: "interactive_foreground"}
+    yield Moment(start, contract.PROMPT_START, {**common, **route})
     for each in prompt.transitions:
         attributes = {**common, **route, **_decided(each, mode)}
-        yield Moment(start + each.offset_s, "agent.guard.transition", attributes)
-    yield Moment(end, "agent.guard.prompt.end", {**common, **_ended(prompt)})
+        yield Moment(start + each.offset_s, contract.TRANSITION, attributes)
+    yield Moment(end, contract.PROMPT_END, {**common, **_ended(prompt)})
     if prompt.disrupted_after_s is not None:
         kind: dict[str, str | bool | int | float] = {
-            "agent.guard.disruption.kind": "retry",
-            "agent.guard.disruption.offset": prompt.disrupted_after_s,
+            contract.DISRUPTION_KIND: "retry",
+            contract.DISRUPTION_OFFSET: prompt.disrupted_after_s,
         }
         at = end + prompt.disrupted_after_s
-        yield Moment(at, "agent.guard.prompt.disruption", {**common, **kind})
+        yield Moment(at, contract.DISRUPTION, {**common, **kind})
 
 
 def _decided(transition: Transition, mode: Mode) -> dict[str, str | bool | int | float]:
     return {
-        "agent.guard.name": GUARD,
-        "agent.guard.mode": mode.value,
-        "agent.guard.sequence": transition.sequence,
-        "agent.guard.candidate.ordinal": 1,
-        "agent.guard.phase.from": transition.phase_from.value,
-        "agent.guard.phase.to": transition.phase_to.value,
-        "agent.guard.decision": transition.decision.value,
-        "agent.guard.failure_count.bucket": transition.failures,
-        "agent.guard.batch_count.bucket": transition.batches,
-        "agent.guard.batch.complete": True,
-        "agent.guard.tool.type": "native",
-        "agent.guard.terminal.status": "error",
-        "agent.guard.execution.status": "error",
-        "agent.guard.error.type": "tool_timeout",
+        contract.GUARD: GUARD,
+        contract.MODE: mode.value,
+        contract.SEQUENCE: transition.sequence,
+        contract.ORDINAL: 1,
+        contract.PHASE_FROM: transition.phase_from.value,
+        contract.PHASE_TO: transition.phase_to.value,
+        contract.DECISION: transition.decision.value,
+        contract.FAILURE_BUCKET: transition.failures,
+        contract.BATCH_BUCKET: transition.batches,
+        contract.BATCH_COMPLETE: True,
+        contract.TOOL_TYPE: "native",
+        contract.TERMINAL_STATUS: "error",
+        contract.EXECUTION_STATUS: "error",
+        contract.ERROR_TYPE: "tool_timeout",
     }
 
 
 def _ended(prompt: Prompt) -> dict[str, str | bool | int | float]:
     return {
-        "agent.guard.prompt.outcome": prompt.outcome.value,
-        "agent.guard.prompt.duration": prompt.duration_s,
-        "agent.guard.prompt.turns": prompt.turns,
-        "agent.guard.prompt.tool_calls": prompt.tool_calls,
-        "agent.guard.prompt.transitions": len(prompt.transitions),
-        "gen_ai.usage.input_tokens": prompt.input_tokens,
-        "gen_ai.usage.output_tokens": prompt.output_tokens,
-        "agent.guard.calls_after_would_stop": prompt.calls_after_would_stop,
+        contract.OUTCOME: prompt.outcome.value,
+        contract.DURATION: prompt.duration_s,
+        contract.TURNS: prompt.turns,
+        contract.TOOL_CALLS: prompt.tool_calls,
+        contract.TRANSITIONS: len(prompt.transitions),
+        contract.INPUT_TOKENS: prompt.input_tokens,
+        contract.OUTPUT_TOKENS: prompt.output_tokens,
+        contract.CALLS_AFTER_WOULD_STOP: prompt.calls_after_would_stop,
     }

@@ -197,7 +197,7 @@ def _evaluation(reading: Reading) -> FlagEvaluation | None:
 _OF_A_PROMPT = {contract.EVENT_NAME, contract.PROMPT_ID, contract.ASSIGNMENT_ID}
 
 EVENTS: Mapping[str, Event] = {
-    "agent.guard.transition": Event(
+    contract.TRANSITION: Event(
         _OF_A_PROMPT
         | {
             contract.GUARD,
@@ -220,8 +220,8 @@ EVENTS: Mapping[str, Event] = {
         },
         _transition,
     ),
-    "agent.guard.prompt.start": Event(_OF_A_PROMPT | {contract.ROUTE}, _start),
-    "agent.guard.prompt.end": Event(
+    contract.PROMPT_START: Event(_OF_A_PROMPT | {contract.ROUTE}, _start),
+    contract.PROMPT_END: Event(
         _OF_A_PROMPT
         | {
             contract.OUTCOME,
@@ -238,11 +238,11 @@ EVENTS: Mapping[str, Event] = {
         },
         _end,
     ),
-    "agent.guard.prompt.disruption": Event(
+    contract.DISRUPTION: Event(
         _OF_A_PROMPT | {contract.DISRUPTION_KIND, contract.DISRUPTION_OFFSET}, _disruption
     ),
-    "agent.guard.loop_detected": Event(_OF_A_PROMPT | {contract.GUARD, contract.LOOP_TYPE}, _loop),
-    "feature_flag.evaluation": Event(
+    contract.LOOP_DETECTED: Event(_OF_A_PROMPT | {contract.GUARD, contract.LOOP_TYPE}, _loop),
+    contract.FLAG_EVALUATION: Event(
         {
             contract.EVENT_NAME,
             contract.FLAG_KEY,

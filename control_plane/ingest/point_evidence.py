@@ -14,15 +14,16 @@ from control_plane.stores.evidence_events import (
     VolumeEvent,
 )
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
+from reducer import contract
 from reducer.vocabulary import Decision, ResetReason
 
 # Places in an owner-day row; the Lua library holds the same.
 _DISRUPTED, _TOKENS, _TURNS = 8, 9, 10
 _WOULD_STOPPED, _STOPPED, _UNRELIABLE = 11, 12, 14
 _WHOLE: Mapping[str, int] = {
-    "agent.guard.tokens": _TOKENS,
-    "agent.guard.turns": _TURNS,
-    "agent.guard.disruptions": _DISRUPTED,
+    contract.TOKENS_METRIC: _TOKENS,
+    contract.TURNS_METRIC: _TURNS,
+    contract.DISRUPTIONS_METRIC: _DISRUPTED,
 }
 _DECIDED: Mapping[str, int] = {
     Decision.WOULD_STOP: _WOULD_STOPPED,
@@ -48,12 +49,12 @@ def places_of(point: CounterPoint | DurationPoint) -> tuple[int, ...]:
     if point.metric in _WHOLE:
         return (_WHOLE[point.metric],)
     labels = dict(point.labels)
-    if point.metric == "agent.guard.prompts":
+    if point.metric == contract.PROMPTS_METRIC:
         if labels.get("prompt.stage") == "start":
             return (STARTED_PLACE,)
         outcome = _OUTCOMES.get(labels.get("prompt.outcome", ""))
         return () if outcome is None else (outcome, ENDED_PLACE)
-    if point.metric == "agent.guard.transitions":
+    if point.metric == contract.TRANSITIONS_METRIC:
         decided = _DECIDED.get(labels.get("decision", ""))
         is_unreliable = labels.get("reset.reason") == ResetReason.UNRELIABLE_INPUT
         return (() if decided is None else (decided,)) + ((_UNRELIABLE,) if is_unreliable else ())
@@ -101,6 +102,6 @@ def _is_conforming(point: CounterPoint | DurationPoint) -> bool | None:
     if isinstance(point, DurationPoint):
         return None
     labels = dict(point.labels)
-    if point.metric != "agent.guard.transitions":
+    if point.metric != contract.TRANSITIONS_METRIC:
         return True
     return "execution.status" in labels or labels.get("decision") == Decision.RESET

@@ -27,7 +27,7 @@ _SHARED = frozenset({contract.GUARD, contract.MODE})
 ALLOWED_ON_POINTS = {
     metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()
 } | {contract.DURATION_METRIC: _SHARED}
-_PREFIX = "agent.guard."
+_PREFIX = f"{contract.SCOPE}."
 # The scales that OpenTelemetry's SDKs use end here; durations below this are all alike.
 FINEST = 20
 SHORTEST_S = 0.001

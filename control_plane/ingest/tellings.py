@@ -20,19 +20,20 @@ from control_plane.ingest.records import (
 from control_plane.ingest.violations import broken_by
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import PromptEvent, PromptKey, PromptNews, Seen, Started
+from reducer import contract
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.fields import length_prefixed
 from reducer.vocabulary import Mode
 
 NAMES: dict[type[LogRecord], str] = {
-    PromptStart: "agent.guard.prompt.start",
-    PromptEnd: "agent.guard.prompt.end",
-    PromptDisruption: "agent.guard.prompt.disruption",
-    Transition: "agent.guard.transition",
+    PromptStart: contract.PROMPT_START,
+    PromptEnd: contract.PROMPT_END,
+    PromptDisruption: contract.DISRUPTION,
+    Transition: contract.TRANSITION,
     PromptPart: "agent.guard.prompt.part",
     SessionOpened: "agent.guard.session.opened",
-    LoopDetected: "agent.guard.loop_detected",
-    FlagEvaluation: "feature_flag.evaluation",
+    LoopDetected: contract.LOOP_DETECTED,
+    FlagEvaluation: contract.FLAG_EVALUATION,
 }
 BOUNDS = (PromptStart, PromptEnd)
 _REMEMBERED = 4096

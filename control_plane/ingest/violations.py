@@ -4,12 +4,11 @@ from collections.abc import Iterable
 
 from control_plane.commands.rollback import FoundViolation
 from control_plane.ingest.records import CounterPoint, DurationPoint, PromptEvent, Transition
+from reducer import contract
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.invariants import TransitionFacts, immediate_violations
 from reducer.vocabulary import Invariant
-
-VIOLATIONS = "agent.guard.violations"
 
 _SENSITIVE = (Invariant.SENSITIVE_FIELD,)
 _NOTHING_DECLARED: frozenset[Invariant] = frozenset()
@@ -42,7 +41,9 @@ def broken_by(record: PromptEvent, assigned: Assignment | None) -> tuple[Invaria
 def shown_by(point: CounterPoint | DurationPoint) -> tuple[Invariant, ...]:
     """Return the invariants that a point violates itself, and those that it reports by count."""
     shown = _SENSITIVE if point.deny_listed else ()
-    if not isinstance(point, CounterPoint) or point.metric != VIOLATIONS or point.value == 0:
+    if not isinstance(point, CounterPoint) or point.metric != contract.VIOLATIONS_METRIC:
+        return shown
+    if point.value == 0:
         return shown
     reported = (Invariant(word) for key, word in point.labels if key == "invariant")
     return tuple(dict.fromkeys((*shown, *reported)))

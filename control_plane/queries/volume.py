@@ -11,11 +11,10 @@ from control_plane.commands.changes import load_rollout
 from control_plane.context import Context
 from control_plane.queries.evidence import DayRange
 from control_plane.stores.evidence_pages import Counted
+from reducer import contract
 from reducer.vocabulary import ExecutionStatus, Mode
 
 RECENT_DAYS = 14
-TRANSITIONS = "agent.guard.transitions"
-EXECUTIONS = "agent.guard.tool.executions"
 # What the store adds up under one name when a cell and day have too many counters.
 _SHARED = "other"
 
@@ -112,7 +111,7 @@ def transition_volume(
     shared = 0
     for told in _counted(context, environment, guard, days):
         metric, labels = _read(told.counter)
-        if metric == TRANSITIONS:
+        if metric == contract.TRANSITIONS_METRIC:
             counts[tuple(_value(each, told, labels) for each in by)] += told.total
         elif told.counter == _SHARED:
             shared += told.total
@@ -128,7 +127,7 @@ def execution_counts(
     counts: defaultdict[tuple[date, str, Mode | None], Counter[str]] = defaultdict(Counter)
     for told in _counted(context, environment, guard, days):
         metric, labels = _read(told.counter)
-        if metric == EXECUTIONS:
+        if metric == contract.EXECUTIONS_METRIC:
             of = (told.day, told.cell.version, told.cell.mode)
             counts[of][labels.get("execution.status", "")] += told.total
     found = (

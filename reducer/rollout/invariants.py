@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 
+from reducer import contract
 from reducer.vocabulary import (
     Decision,
     ExecutionStatus,
@@ -18,9 +19,9 @@ from reducer.vocabulary import (
 LONGEST_STRING_BYTES = 128
 NEVER_ON_A_METRIC = frozenset(
     {
-        "agent.guard.prompt.id",
-        "agent.guard.candidate.ordinal",
-        "agent.guard.error.type",
+        contract.PROMPT_ID,
+        contract.ORDINAL,
+        contract.ERROR_TYPE,
     }
 )
 

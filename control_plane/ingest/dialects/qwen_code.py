@@ -105,7 +105,7 @@ def _seconds(span: Span) -> float:
 def _take_guard_point(point: Point, arrival: Arrival) -> Fate:
     renamed = {**words.GUARD_WORDS, **words.RECORD_WORDS}
     given = {renamed.get(key, key): value for key, value in _attributes(point).items()}
-    return _take(_as(point, "agent.guard.transitions", given), arrival, has_mode=True)
+    return _take(_as(point, contract.TRANSITIONS_METRIC, given), arrival, has_mode=True)
 
 
 def _take_execution_point(point: Point, arrival: Arrival) -> Fate:
@@ -119,7 +119,7 @@ def _take_execution_point(point: Point, arrival: Arrival) -> Fate:
         contract.EXECUTION_STATUS: attributes.get(words.EXECUTION_STATUS),
         _REST: blake2b(repr(rest).encode(), digest_size=8).hexdigest(),
     }
-    return _take(_as(point, "agent.guard.tool.executions", given), arrival, has_mode=False)
+    return _take(_as(point, contract.EXECUTIONS_METRIC, given), arrival, has_mode=False)
 
 
 def _attributes(point: Point) -> Mapping[str, Value]:

@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from control_plane.client import Assignments, GuardTelemetry, PromptEnd
-from control_plane.client.contract import PROMPT_END, SEQUENCE, TRANSITION, TRANSITIONS
+from reducer.contract import PROMPT_END, SEQUENCE, TRANSITION, TRANSITIONS
 from reducer.vocabulary import DisruptionKind, ExecutionStatus, Invariant, LoopType, Mode, Outcome
 from tests.control_plane.client.telemetry_doors import ASSIGNED, DUPLICATE, STOP, TRACKED, Door
 

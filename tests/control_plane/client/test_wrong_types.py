@@ -7,7 +7,7 @@ import math
 import pytest
 
 from control_plane.client import Assignment, PromptEnd
-from control_plane.client import contract as written
+from reducer import contract as written
 from reducer.vocabulary import (
     DisruptionKind,
     ExecutionStatus,

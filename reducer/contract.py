@@ -1,8 +1,4 @@
-"""Contract 1 of guard telemetry as a host writes it; a test holds it equal to what intake reads."""
-
-from collections.abc import Mapping
-
-from reducer.vocabulary import LoopType
+"""Contract 1 of guard telemetry: the names and limits that hosts write by and intake reads by."""
 
 SCOPE = "agent.guard"
 SCOPE_VERSION = "1"
@@ -62,15 +58,9 @@ VIOLATIONS_METRIC = "agent.guard.violations"
 DURATION_METRIC = "agent.guard.prompt.duration"
 
 COUNT_LIMIT = 2**31 - 1
+# Beyond it a double cannot tell neighbours apart, and the store adds in doubles.
 TOKEN_LIMIT = 2**53 - 1
+# A prompt without an end for a day is lost, so none can have taken longer.
 DURATION_LIMIT_SECONDS = 86_400.0
 DISRUPTION_LIMIT_SECONDS = 600.0
 PROMPT_ID_BYTES = 128
-
-# The guard that a stop belongs to; the two others are protections without a rollout.
-GUARD_OF_LOOP: Mapping[LoopType, str] = {
-    LoopType.REPEATED_TOOL_EXECUTION_FAILURE: "repeated_tool_failure",
-    LoopType.GLOBAL_TOOL_CALL_DUPLICATE: "duplicate_call_id",
-    LoopType.IDENTICAL_TOOL_CALL: "identical_call",
-    LoopType.SIDE_EFFECT_DUPLICATE: "side_effect_duplicate",
-}
