@@ -47,7 +47,7 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
 from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
 from control_plane.stores.evidence_points import PointOwner
-from reducer.catalogue import CATALOGUE
+from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
 from reducer.rollout.state import EvidenceSource
@@ -166,16 +166,30 @@ class Bookkeeper:
         return Booked(tuple([self._prompt_event(record, each) for each in backing]))
 
     def _book_loop(self, record: LoopDetected) -> Booked:
-        """A loop is volume; its id is only looked at for what a violation needs."""
+        """A loop is volume; to every other guard of its ids it is evidence of the prompt, too."""
         backing = self._vouch(record)
         guard = record.guard or UNNAMED_GUARD
+        stopper = record.guard or GUARD_OF_LOOP.get(record.loop_type)
         if not backing:
             return Booked((self._unvouched(record, guard=guard),))
         assigned = backing[0].assigned
         found = vouched(
             broken_by(record, assigned), assigned, identity=self._identity(record, assigned)
         )
-        return Booked((self._volume(record, guard=guard),), None, found)
+        looped = [self._looped(record, each) for each in backing if each.assigned.guard != stopper]
+        return Booked((self._volume(record, guard=guard), *looped), None, found)
+
+    def _looped(self, record: LoopDetected, backing: Backing) -> events.PromptEvent:
+        assigned, cell, *_ = backing
+        return events.PromptEvent(
+            seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
+            prompt=self._prompt(assigned.pseudonym, record.prompt_id),
+            day=utc_day(record.time_ns),
+            cells=(cell,),
+            is_conforming=None,
+            news=events.Looped(),
+            generation=assigned.generation,
+        )
 
     def _prompt_event(self, record: PromptRecord, backing: Backing) -> events.PromptEvent:
         assigned, cell, *_ = backing
