@@ -30,6 +30,11 @@ OWNERS, PROMPTS = 8, 5
 PATIENCE_S = 60.0
 
 
+def exporter_pool() -> urllib3.PoolManager:
+    """Return connections of an exporter: what has no answer in 10 s counts as unanswered."""
+    return urllib3.PoolManager(retries=False, timeout=10.0)
+
+
 @dataclass
 class Deployment:
     """A web worker over a store, and what hosts need to send to it."""
@@ -44,6 +49,21 @@ class Deployment:
         """Return start and end of prompts that a body of another name does not hold."""
         told = [Prompt(f"{name}-{each}", [self.ids[owner]], self.at) for each in range(PROMPTS)]
         return logs([event for prompt in told for event in prompt.events()]).SerializeToString()
+
+    def send(self, body: bytes, pool: urllib3.PoolManager | None = None) -> int:
+        """Send a body once; return the status of the answer, 0 without one in time."""
+        pool = pool or exporter_pool()
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/x-protobuf",
+        }
+        try:
+            answer = pool.request("POST", f"{self.address}/v1/logs", body=body, headers=headers)
+        except urllib3.exceptions.HTTPError:
+            return 0
+        if answer.status == 503:
+            assert answer.headers["Retry-After"] == "1"
+        return answer.status
 
     def stored(self) -> Counter[int]:
         """Return the prompts of each owner in the evidence, each whole."""
@@ -99,8 +119,7 @@ class Sender(threading.Thread):
     __hash__ = threading.Thread.__hash__
 
     def run(self) -> None:
-        # As an exporter: what is not answered in this time was not answered.
-        pool = urllib3.PoolManager(retries=False, timeout=10.0)
+        pool = exporter_pool()
         for number in range(self.bodies):
             body = self.deployment.body(self.owner, f"{self.run_id}-{number}")
             copies = [
@@ -117,25 +136,11 @@ class Sender(threading.Thread):
         pause = threading.Event()
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            status = self._status(pool, body)
+            status = self.deployment.send(body, pool)
             self.answers[status] += 1
             if status == 200:
                 return
             pause.wait(0.05)
-
-    def _status(self, pool: urllib3.PoolManager, body: bytes) -> int:
-        headers = {
-            "Authorization": f"Bearer {self.deployment.token}",
-            "Content-Type": "application/x-protobuf",
-        }
-        try:
-            url = f"{self.deployment.address}/v1/logs"
-            answer = pool.request("POST", url, body=body, headers=headers)
-        except urllib3.exceptions.HTTPError:
-            return 0
-        if answer.status == 503:
-            assert answer.headers["Retry-After"] == "1"
-        return answer.status
 
 
 @dataclass
@@ -163,9 +168,9 @@ class Load:
         for _ in range(int(OWNERS * self.bodies * share)):
             assert self.acknowledged.acquire(timeout=PATIENCE_S)
 
-    def has_met(self, status: int) -> bool:
-        """Whether every sender has been answered so."""
-        return all(sender.answers[status] for sender in self.senders)
+    def has_met(self, status: int, times: int = 1) -> bool:
+        """Whether every sender has been answered so, as often."""
+        return all(sender.answers[status] >= times for sender in self.senders)
 
     def finish(self) -> Counter[int]:
         """Wait for all senders, and return how often each answer came."""

@@ -4,14 +4,18 @@ import contextlib
 import os
 import signal
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from tests.control_plane.stores.clusters import Node, cluster_in
 from tests.control_plane.web_workers import until
 from tests.faults.senders import (
+    PROMPTS,
     Deployment,
     Load,
     deployed,
@@ -57,16 +61,27 @@ def test_a_store_killed_and_started_again_under_load(server, deployment):
     assert deployment.stored() == load.everything()
 
 
-def test_a_store_that_is_paused_is_answered_for_in_time(server, deployment):
+def test_a_store_that_is_paused_for_ten_seconds(server, deployment):
     load = Load.on(deployment, bodies=10)
     load.wait_for(0.3)
+    given_up = deployment.body(0, "given up")
     pid = server.pid
     assert pid is not None
     with paused(pid):
-        assert until(lambda: load.has_met(503), within=30)
-    answers = load.finish()
-    assert set(answers) == {200, 503}
-    assert deployment.stored() == load.everything()
+        ends_at = time.monotonic() + 10
+        assert deployment.send(given_up) == 503
+        asked = urllib3.request("GET", f"{deployment.address}/readyz", retries=False)
+        assert (asked.status, asked.headers["Retry-After"]) == (503, "1")
+        is_over = until(lambda: time.monotonic() > ends_at and load.has_met(503, 2), within=60)
+        assert is_over
+    # Whoever has no answer within the 10 s that exporters wait would be counted under 0.
+    assert set(load.finish()) == {200, 503}
+
+    more = deployment.stored() - load.everything()
+    assert more in (Counter(), Counter({0: PROMPTS})), "written whole or not at all"
+    assert deployment.stored() - more == load.everything()
+    assert deployment.send(given_up) == 200
+    assert deployment.stored() == load.everything() + Counter({0: PROMPTS})
 
 
 def test_a_web_worker_killed_in_mid_request(deployment):
