@@ -9,7 +9,6 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as wire
 from control_plane.ingest import lazy_messages as lazy
 from control_plane.ingest.otlp import (
     NO_RECORDED_VALUE,
-    Attributes,
     Buckets,
     HistogramPoint,
     NumberPoint,
@@ -18,17 +17,19 @@ from control_plane.ingest.otlp import (
     Temporality,
 )
 from control_plane.ingest.proto_envelope import parse
+from control_plane.ingest.proto_layouts import (
+    HEAD_BYTES,
+    HEADS,
+    KnownSum,
+    Layouts,
+    Named,
+    Tail,
+)
 from control_plane.ingest.proto_values import read_attributes
 from control_plane.ingest.quota import check_bucket_count
 from control_plane.ingest.rejections import Refusal, Rejected
 
-# How exporters begin a number point: field 2, start; field 3, time; field 6 or 4, its value. Each
-# is a tag and eight bytes, little endian; attributes and flags follow.
-_HEAD_BYTES = 27
-_HEADS = {
-    b"\x11\x19\x31": Struct("<xQxQxq").unpack_from,
-    b"\x11\x19\x21": Struct("<xQxQxd").unpack_from,
-}
+_CUTS = {tags: Struct(f"<xQxQx{kind}").unpack_from for tags, kind in HEADS.items()}
 _TEMPORALITIES = {each.value: each for each in Temporality}
 _new = tuple.__new__
 # The most that one count takes, with a tag of its own: what is longer has more than are read.
@@ -37,15 +38,11 @@ _REMEMBERED = 4096
 _REMEMBERED_BYTES = 2048
 
 
-class Tail(NamedTuple):
-    """What follows the value of a point."""
-
-    attributes: Attributes
-    has_no_value: bool
-
-
 class Metric(NamedTuple):
-    """One metric and the slices of its points."""
+    """One metric and the slices of its points.
+
+    `raw` is all of it, None where that holds its points in other words than the slices.
+    """
 
     name: str
     unit: str
@@ -53,6 +50,7 @@ class Metric(NamedTuple):
     temporality: Temporality
     is_monotonic: bool
     points: list[bytes]
+    raw: bytes | None
 
     def read(self) -> Iterable[Point | Rejected]:
         """Return the points; raises BadBody for a slice that is none."""
@@ -67,11 +65,12 @@ class Metric(NamedTuple):
                 return (OtherPoint(self.name, kind) for _ in self.points)
 
     def _numbers(self) -> list[Point | Rejected]:
-        name, unit, _, temporality, is_monotonic, slices = self
+        name, unit, _, temporality, is_monotonic, slices, raw = self
         points: list[Point | Rejected] = []
+        tails: list[Tail] = []
         for slice_ in slices:
-            unpack = _HEADS.get(slice_[:_HEAD_BYTES:9])
-            tail = None if unpack is None else _TAILS[slice_[_HEAD_BYTES:]]
+            unpack = _CUTS.get(slice_[:HEAD_BYTES:9])
+            tail = None if unpack is None else _TAILS[slice_[HEAD_BYTES:]]
             if unpack is None or tail is None:
                 points.append(self._any_number(slice_))
                 continue
@@ -80,6 +79,9 @@ class Metric(NamedTuple):
             told = name, unit, start, time, value, temporality, is_monotonic, attributes, is_empty
             # what NumberPoint does with its nine arguments, at half of the time
             points.append(_new(NumberPoint, told))
+            tails.append(tail)
+        if raw is not None and len(tails) == len(slices):
+            _LAYOUTS.learn(raw, Named(name, unit, temporality, is_monotonic), tails)
         return points
 
     def _any_number(self, slice_: bytes) -> NumberPoint | Rejected:
@@ -163,6 +165,7 @@ class _Tails(dict[bytes, Tail | None]):
 
 
 _TAILS = _Tails()
+_LAYOUTS = Layouts()
 
 
 def _read_tail(slice_: bytes) -> Tail | None:
@@ -178,17 +181,21 @@ def _read_tail(slice_: bytes) -> Tail | None:
     return Tail(attributes, bool(point.flags & NO_RECORDED_VALUE))
 
 
-def read_metric(slice_: bytes) -> Metric | None:
+def read_metric(slice_: bytes) -> Metric | KnownSum | None:
     """Read a metric as far as its points; None when it holds no data.
 
     Raises:
         BadBody: it is no metric.
     """
+    known = _LAYOUTS.find(slice_)
+    if known is not None:
+        return known
     metric = parse(lazy.METRIC, slice_)
     kind = metric.WhichOneof("value")
     if kind is None:
         return None
-    if metric.ByteSize() == len(slice_):
+    is_usual = metric.ByteSize() == len(slice_)
+    if is_usual:
         held: bytes = getattr(metric, kind)
     else:
         # not as protobuf itself would write it: there may be more than one part of its data
@@ -202,4 +209,5 @@ def read_metric(slice_: bytes) -> Metric | None:
         _TEMPORALITIES.get(series.temporality, Temporality.UNSPECIFIED),
         series.is_monotonic,
         list(series.points),
+        slice_ if is_usual else None,
     )

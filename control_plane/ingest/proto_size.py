@@ -39,14 +39,14 @@ def check_size(message: bytes) -> None:
 
 
 def _skip(message: bytes, at: int) -> int:
-    tag, at = _varint(message, at)
+    tag, at = read_varint(message, at)
     match tag & 7:
         case 0:
-            return _varint(message, at)[1]
+            return read_varint(message, at)[1]
         case 1:
             return at + 8
         case 2:
-            length, at = _varint(message, at)
+            length, at = read_varint(message, at)
             return at + length
         case 5:
             return at + 4
@@ -56,7 +56,13 @@ def _skip(message: bytes, at: int) -> int:
             raise BadBody(f"protobuf knows no wire type {wire_type}; check the exporter")
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def read_varint(message: bytes, at: int) -> tuple[int, int]:
+    """Read the number at this place, and where it ends.
+
+    Raises:
+        BadBody: it takes more than ten bytes.
+        IndexError: it is cut off.
+    """
     value = shift = 0
     for _ in range(_LONGEST_VARINT):
         byte = message[at]
