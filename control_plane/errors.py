@@ -211,6 +211,17 @@ class StoreUnavailable(GuardwaveError):
         super().__init__(message, extras={"retry_after_s": 1})
 
 
+class BodyTooSlow(GuardwaveError):
+    """The body came too slowly, by itself or while many others did; nothing of it was read."""
+
+    code = "body-too-slow"
+    status = 503
+    title = "The body came too slowly"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, extras={"retry_after_s": 1})
+
+
 class StartError(GuardwaveError):
     """A process cannot start; the command line prints the message and ends with `exit_code`."""
 

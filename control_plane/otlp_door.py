@@ -1,5 +1,6 @@
 """What passes between the HTTP side and intake: one OTLP request, and its answer."""
 
+import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,8 +8,26 @@ from typing import Protocol
 SIGNALS = ("logs", "metrics", "traces")
 
 
-class TooManySlowSenders(OSError):
-    """Raised by a read of a body whose sender is slow while many others are, too."""
+class SlowBody(OSError):
+    """Raised by a read of a body that comes too slowly; whoever sends it again may be served."""
+
+    def __init__(self, message: str) -> None:
+        # gunicorn closes a connection that was reset without a word
+        super().__init__(errno.ECONNRESET, message)
+
+
+class TooManySlowSenders(SlowBody):
+    """The sender is slow while many others are, too."""
+
+    def __init__(self) -> None:
+        super().__init__("too many bodies are arriving slowly")
+
+
+class CutOff(SlowBody):
+    """The body did not come within the time that a request may take."""
+
+    def __init__(self) -> None:
+        super().__init__("the body did not arrive in the time that a request may take")
 
 
 class ByteStream(Protocol):

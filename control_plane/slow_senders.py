@@ -1,6 +1,5 @@
 """How many threads of a web worker may wait for senders that are slow, and for how long at all."""
 
-import errno
 import select
 import socket
 import threading
@@ -9,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from control_plane.otlp_door import TooManySlowSenders
+from control_plane.otlp_door import CutOff, TooManySlowSenders
 
 # What a sender's packets may keep a thread waiting for, in one request, before it counts as slow.
 PATIENCE_SECONDS = 0.1
@@ -33,7 +32,7 @@ class Places:
         """
         with self._guard:
             if self._taken.total() >= self._most or self._taken[address] >= self._most_of_one:
-                raise TooManySlowSenders(errno.ECONNRESET, "too many senders are slow")
+                raise TooManySlowSenders
             self._taken[address] += 1
         try:
             yield
@@ -53,10 +52,16 @@ class WatchedSocket:
         self._places = places
         self._timeout: float | None = None
         self._patience = PATIENCE_SECONDS
+        self._is_cut_off = False
 
     def begin(self) -> None:
         """Begin a request, with all patience there is."""
         self._patience = PATIENCE_SECONDS
+
+    def cut_off(self) -> None:
+        """Let the read that waits, and each that follows, fail; the answer can still be sent."""
+        self._is_cut_off = True
+        self._sock.shutdown(socket.SHUT_RD)
 
     def gettimeout(self) -> float | None:
         """Return how many seconds a read may take, None without a bound."""
@@ -70,9 +75,16 @@ class WatchedSocket:
         """Return at most `size` bytes, and none at the end.
 
         Raises:
+            CutOff: the request took too long.
             TooManySlowSenders: nothing came, and all places for waiting are taken.
             TimeoutError: nothing came in time.
         """
+        found = self._waited_for(size)
+        if self._is_cut_off:
+            raise CutOff
+        return found
+
+    def _waited_for(self, size: int) -> bytes:
         found = self._received(size)
         if found is not None:
             return found

@@ -166,9 +166,16 @@ class WebWorker(ThreadWorker):
         oldest = time.monotonic() - self._within_s
         for conn, began in list(self._began.items()):
             if began < oldest:
+                self._cut_off(conn)
+
+    def _cut_off(self, conn: "TConn") -> None:
+        watched = self._watched.get(conn)
+        with contextlib.suppress(OSError):
+            if watched is not None:
+                watched.cut_off()
+            else:
                 # The thread's read returns at once, as if the sender had hung up.
-                with contextlib.suppress(OSError):
-                    conn.sock.shutdown(socket.SHUT_RD)
+                conn.sock.shutdown(socket.SHUT_RD)
 
     def handle_error(
         self,

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import orjson
 from flask import Flask, Response, g, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import ClientDisconnected, HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Response as BaseResponse
 
 from control_plane import errors
 from control_plane.errors import GuardwaveError
 from control_plane.http import otlp, problem_types
 from control_plane.http.access_log import masked_path
+from control_plane.otlp_door import SlowBody
 
 MEDIA_TYPE = "application/problem+json"
 API_PATHS = ("/api/", "/v1/", "/ofrep/", "/problems/", "/healthz", "/readyz", "/metrics")
@@ -68,6 +69,9 @@ def register(app: Flask, page: Page, asks_for_page: AsksForPage) -> None:
         return problem(error)
 
     def of_http(error: HTTPException) -> BaseResponse:
+        slow = _slow_body(error)
+        if slow is not None:
+            return on_purpose(slow)
         status = error.code
         if status is None or status < 400:
             return error.get_response()
@@ -80,14 +84,20 @@ def register(app: Flask, page: Page, asks_for_page: AsksForPage) -> None:
     def unexpected(error: Exception) -> Response:
         _log_fault(error)
         detail = f"something went wrong on the server; its log says more under {g.request_id}"
-        if wants_page():
-            return page(500, GuardwaveError.title, detail)
-        return problem(GuardwaveError(detail))
+        return on_purpose(GuardwaveError(detail))
 
     app.register_error_handler(GuardwaveError, on_purpose)
     app.register_error_handler(HTTPException, of_http)
     app.register_error_handler(Exception, unexpected)
     app.register_blueprint(problem_types.blueprint)
+
+
+def _slow_body(error: HTTPException) -> errors.BodyTooSlow | None:
+    # Werkzeug takes every fault of reading a body for a client that hung up
+    cause = error.__context__
+    if not isinstance(error, ClientDisconnected) or not isinstance(cause, SlowBody):
+        return None
+    return errors.BodyTooSlow(f"{cause.strerror}; send it again")
 
 
 def _http_problem(error: HTTPException, status: int) -> Response:

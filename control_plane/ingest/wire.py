@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
-from control_plane.otlp_door import TooManySlowSenders
+from control_plane.otlp_door import SlowBody
 
 PIECE = 64 * 1024
 GZIP_MEMBERS = 1024
@@ -28,7 +28,7 @@ class BadBody(WireError):
 
 
 class Busy(WireError):
-    """The body came too slowly while many others did; whoever sends it again is served."""
+    """The body came too slowly; whoever sends it again may be served."""
 
     status = 503
 
@@ -131,8 +131,8 @@ def _pieces(stream: ByteStream, content_length: int | None, *, limits: Limits) -
         wanted = PIECE if content_length is None else min(PIECE, content_length - total)
         try:
             piece = stream.read(wanted)
-        except TooManySlowSenders as refused:
-            raise Busy("too many bodies are arriving slowly; send it again") from refused
+        except SlowBody as refused:
+            raise Busy(f"{refused.strerror}; send it again") from refused
         except OSError as broken:
             raise BadBody("the body broke off while it was read; send it again") from broken
         if not piece:

@@ -2,10 +2,11 @@
 
 import contextlib
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from control_plane.otlp_door import TooManySlowSenders
+from control_plane.otlp_door import CutOff, TooManySlowSenders
 from control_plane.slow_senders import Places, WatchedSocket
 
 
@@ -65,3 +66,24 @@ def test_a_read_with_a_time_out_ends_and_gives_its_place_back(ends):
         watched.recv(100)
     with places.one_for("one"):
         pass
+
+
+def test_who_is_cut_off_while_it_is_waited_for_is_read_no_further_and_answered():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname(), timeout=20) as far,
+        listener.accept()[0] as near,
+        ThreadPoolExecutor() as pool,
+    ):
+        watched = WatchedSocket(near, "one", Places(1))
+        far.sendall(b"here")
+        assert watched.recv(100) == b"here"
+        waiting = pool.submit(watched.recv, 100)
+        watched.cut_off()
+        with pytest.raises(CutOff):
+            waiting.result(20)
+        far.sendall(b"too late")
+        with pytest.raises(CutOff):
+            watched.recv(100)
+        near.sendall(b"answer")
+        assert far.recv(100) == b"answer"

@@ -13,6 +13,7 @@ import redis
 import urllib3
 
 from control_plane.access import create_token
+from control_plane.context import Context
 from control_plane.stores.environments import EnvironmentStore
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import Host
@@ -36,11 +37,15 @@ def connect(address: str) -> socket.socket:
 def answer_to(address: str, request: bytes) -> str:
     with connect(address) as client:
         client.sendall(request)
-        parts = []
-        with contextlib.suppress(ConnectionResetError):
-            while part := client.recv(4096):
-                parts.append(part)
-        return b"".join(parts).decode()
+        return until_closed(client)
+
+
+def until_closed(client: socket.socket) -> str:
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := client.recv(4096):
+            parts.append(part)
+    return b"".join(parts).decode()
 
 
 def test_forty_senders_of_half_a_header_do_not_stop_the_others(store_server):
@@ -70,17 +75,35 @@ SLOW: Mapping[str, bytes] = {
 }
 
 
+CHUNKED, OF_A_LENGTH = "Transfer-Encoding: chunked", "Content-Length: 1000"
+
+
+def half_a_body(path: str, token: str, framing: str = CHUNKED) -> bytes:
+    """Return a request of a sender that may send, up to the middle of its body."""
+    begun = "1\r\n{\r\n" if framing == CHUNKED else "{"
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\n{framing}\r\n\r\n{begun}"
+    ).encode()
+
+
+def tokens(context: Context) -> Mapping[str, str]:
+    """Return, for an address of telemetry and one of the API, a token that may post there."""
+    operator = create_token(context, role=Role.OPERATOR, environment=ENVIRONMENT, is_trusted=False)
+    return {
+        "/v1/logs": Host(context).token,
+        f"/api/v1/environments/{ENVIRONMENT}/owners": operator,
+    }
+
+
 def test_two_hundred_slow_senders_of_a_kind_do_not_stop_the_others(store_server, store):
     context = world_in(context_over(store), Mode.SHADOW).context
-    half_a_body = (
-        f"POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {Host(context).token}\r\n"
-        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
-    ).encode()
+    half_read = {path: half_a_body(path, token) for path, token in tokens(context).items()}
     token = create_token(context, role=Role.RUNTIME, environment=ENVIRONMENT, is_trusted=False)
     path = f"api/v1/environments/{ENVIRONMENT}/guards/{GUARD}/assignments/owner-1"
     with web_worker(store_server) as address:
         asked = f"{address}/{path}?service.version={VERSION}"
-        for kind, request in {**SLOW, "half a body": half_a_body}.items():
+        for kind, request in {**SLOW, **half_read}.items():
             with contextlib.ExitStack() as held:
                 slow = [
                     held.enter_context(contextlib.closing(connect(address))) for _ in range(200)
@@ -91,11 +114,40 @@ def test_two_hundred_slow_senders_of_a_kind_do_not_stop_the_others(store_server,
                     headers = {"Authorization": f"Bearer {credential}"} if credential else {}
                     answer = urllib3.request("GET", url, headers=headers, timeout=5, retries=False)
                     assert answer.status == 200, kind
-                if request is half_a_body:
+                if kind in half_read:
                     readable, _, _ = select.select(slow, [], [], 10)
                     refusal = readable[0].recv(4096).decode()
                     assert refusal.startswith("HTTP/1.1 503 ")
                     assert "Retry-After: 1" in refusal
+                    assert "too many bodies are arriving slowly" in refusal
+
+
+def test_who_is_cut_off_may_send_again_and_who_hangs_up_is_told_that(store_server, store):
+    context = world_in(context_over(store), Mode.SHADOW).context
+    asked = [
+        half_a_body(path, token, framing)
+        for path, token in tokens(context).items()
+        for framing in (CHUNKED, OF_A_LENGTH)
+    ]
+    with (
+        web_worker(store_server, GUARDWAVE_REQUEST_SECONDS="1") as address,
+        contextlib.ExitStack() as held,
+    ):
+        # Fewer than the places for waiting: none is refused for another's sake.
+        slow = [held.enter_context(contextlib.closing(connect(address))) for _ in asked]
+        for client, request in zip(slow, asked, strict=True):
+            client.sendall(request)
+        for client in slow:
+            refusal = until_closed(client)
+            assert refusal.startswith("HTTP/1.1 503 ")
+            assert "Retry-After: 1" in refusal
+            assert "in the time that a request may take" in refusal
+
+        for request in asked:
+            with connect(address) as client:
+                client.sendall(request)
+                client.shutdown(socket.SHUT_WR)
+                assert until_closed(client).startswith("HTTP/1.1 400 ")
 
 
 def test_a_head_in_pieces_and_heads_sent_together_are_answered(store_server):
