@@ -17,6 +17,8 @@ from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES = 2 * 1024**3
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 STORES = [
     pytest.param(None, id="valkey 9 (embedded)"),
@@ -26,6 +28,15 @@ STORES = [
 
 class NetworkBlockedError(RuntimeError):
     """A test tried to leave this machine."""
+
+
+def pytest_configure() -> None:
+    """Keep what tests and their servers write in memory, where there is room for it.
+
+    A crash of a process loses nothing of it, and a disk that stalls can fail no test.
+    """
+    if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(IN_MEMORY)
 
 
 def _stays_here(address: object) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from control_plane.settings import Settings
 from control_plane.store_url import StoreKind
@@ -21,7 +23,8 @@ from control_plane.stores.program import find_program
 
 HERE = "127.0.0.1"
 SLOTS = 16384
-PATIENCE_S = 30.0
+# Long enough for a disk that stalls: a server then neither answers nor hears the others.
+PATIENCE_S = 120.0
 NODE_TIMEOUT_MS = 1000
 HURRY = ("publish-period", "100", "ping-period", "100")
 _pause = threading.Event()
@@ -83,6 +86,14 @@ class Node:
 
     def client(self) -> redis.Redis:
         return redis.Redis(host=HERE, port=self.port, protocol=2, socket_timeout=2)
+
+    def tell(self, *words: str | int) -> None:
+        """Give it a command that must not be given twice, however late it answers."""
+        once = Retry(NoBackoff(), 0)
+        with redis.Redis(
+            host=HERE, port=self.port, protocol=2, socket_timeout=PATIENCE_S, retry=once
+        ) as client:
+            client.execute_command(*words)
 
     def has_ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
@@ -178,14 +189,19 @@ def _join(cluster: Cluster) -> None:
     width = SLOTS // len(cluster.nodes) + 1
     for at, node in enumerate(cluster.nodes):
         low, high = at * width, min((at + 1) * width, SLOTS) - 1
-        with node.client() as client:
-            client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high)
-            client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", at + 1)
-    for node in others:
+        node.tell("CLUSTER", "ADDSLOTSRANGE", low, high)
+        node.tell("CLUSTER", "SET-CONFIG-EPOCH", at + 1)
+
+    def is_joined() -> bool:
+        # An introduction lapses after a second in which one of the two did not hear the other.
         with first.client() as client:
-            port = node.options["cluster-port"]
-            client.execute_command("CLUSTER", "MEET", HERE, node.port, port)
-    until(cluster.is_well, why="the cluster is joined")
+            known = client.execute_command("CLUSTER", "NODES").decode()
+        for node in others:
+            if f":{node.port}@" not in known:
+                first.tell("CLUSTER", "MEET", HERE, node.port, node.options["cluster-port"])
+        return cluster.is_well()
+
+    until(is_joined, why="the cluster is joined")
     if cluster.replica is not None:
         with first.client() as client, cluster.replica.client() as replica:
             name = client.execute_command("CLUSTER", "MYID")
