@@ -25,8 +25,8 @@ _REMEMBERED_BYTES = 4 * 1024 * 1024
 _LONGEST = 64 * 1024
 # So many that are of one size are told apart by looking at each.
 _OF_ONE_SIZE = 4
-# After so many in vain, a layout is learned of every sixteenth sum alone: it costs as much as
-# reading the sum, and where the attributes are others each time nothing is gained by it.
+# After so many more in vain than were of use, a layout is learned of every sixteenth sum alone: it
+# costs as much as reading the sum, and where attributes are others each time nothing is gained.
 _IN_VAIN, _EVERY = 64, 16
 
 
@@ -49,11 +49,13 @@ class Named(NamedTuple):
 class Layout(NamedTuple):
     """A sum that was read: `cut` gives the bytes between its points' numbers, and these.
 
-    `attributes` and `are_empty` are of its points, in their order.
+    `last` are those behind the last number: at once they tell most other sums apart. `attributes`
+    and `are_empty` are of the points, in their order.
     """
 
     cut: Callable[[bytes], tuple[object, ...]]
     between: tuple[object, ...]
+    last: bytes
     named: Named
     attributes: tuple[Attributes, ...]
     are_empty: tuple[bool, ...]
@@ -72,7 +74,7 @@ class KnownSum(NamedTuple):
 
     def read(self) -> list[NumberPoint]:
         """Return the points."""
-        (_, _, named, attributes, are_empty), told = self
+        (_, _, _, named, attributes, are_empty), told = self
         name, unit, temporality, is_monotonic = named
         fields = zip(
             repeat(name),
@@ -100,22 +102,26 @@ class Layouts:
         self._by_size: dict[int, tuple[Layout, ...]] = {}
         self._bytes = 0
         self._in_vain = 0
+        self._unknown = 0
 
     def find(self, slice_: bytes) -> KnownSum | None:
         """Return the sum by an earlier one; None when none was as it is."""
         for layout in self._by_size.get(len(slice_), ()):
+            if not slice_.endswith(layout.last):
+                continue
             told = layout.cut(slice_)
             if told[::2] == layout.between:
-                self._in_vain = 0
+                self._in_vain = max(self._in_vain - 1, 0)
                 return KnownSum(layout, told)
         return None
 
     def learn(self, slice_: bytes, named: Named, tails: Sequence[Tail]) -> None:
         """Keep how a sum was read, all of whose points begin with a head that stands alone."""
-        self._in_vain += 1
-        is_costly = self._in_vain > _IN_VAIN and self._in_vain % _EVERY
-        if not tails or len(slice_) > _LONGEST or is_costly:
+        self._unknown += 1
+        is_vain = self._in_vain >= _IN_VAIN and self._unknown % _EVERY
+        if not tails or len(slice_) > _LONGEST or is_vain:
             return
+        self._in_vain = min(self._in_vain + 1, _IN_VAIN)
         form = _form_of(slice_)
         if form is None:
             return
@@ -123,7 +129,10 @@ class Layouts:
             self._by_size.clear()
             self._bytes = 0
         cut = Struct(form).unpack
-        layout = Layout(cut, cut(slice_)[::2], named, *zip(*tails, strict=True))
+        between = cut(slice_)[::2]
+        last = between[-1]
+        assert isinstance(last, bytes)
+        layout = Layout(cut, between, last, named, *zip(*tails, strict=True))
         held = self._by_size.get(len(slice_), ())
         if len(held) < _OF_ONE_SIZE:
             self._bytes += len(slice_)

@@ -63,6 +63,9 @@ def read_varint(message: bytes, at: int) -> tuple[int, int]:
         BadBody: it takes more than ten bytes.
         IndexError: it is cut off.
     """
+    value = message[at]
+    if value < 0x80:
+        return value, at + 1
     value = shift = 0
     for _ in range(_LONGEST_VARINT):
         byte = message[at]

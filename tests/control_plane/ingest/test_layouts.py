@@ -156,3 +156,8 @@ def test_where_no_sum_comes_again_few_are_learned():
     known = [layouts.find(slice_) is not None for slice_ in slices]
     assert known[:64] == [True] * 64
     assert sum(known[64:]) == 10
+    # what was found is of use: as many more are learned
+    more = [metric(point(1, 2, 3), before=field(2, b"x" * at)) for at in range(300, 400)]
+    for slice_ in more:
+        layouts.learn(slice_, NAMED, [TAIL])
+    assert 64 < sum(layouts.find(slice_) is not None for slice_ in more) < 74
