@@ -9,7 +9,7 @@ from scipy import stats
 
 from analysis import sample_ratio
 from analysis.evidence import DrawInputs, WaveEvidence
-from analysis.frames import COHORT, OWNER
+from analysis.frames import COHORT, OWNER, Settled
 from analysis.report import Check, CheckResult
 from analysis.sentences import listed, percent
 from reducer.rollout import draw
@@ -33,22 +33,17 @@ class CohortOwners(NamedTuple):
     with_data: int
 
 
-def balance(evidence: WaveEvidence, totals: pd.DataFrame, *, switched: int = 0) -> CheckResult:
-    """Return the worst of replay, sample ratio, missing owners and switching, over checked totals.
-
-    `switched` owners were in several cohorts, of which the totals have one.
-
-    Raises:
-        ValueError: for a roster that names an owner twice or a share out of range.
-    """
+def balance(evidence: WaveEvidence, settled: Settled) -> CheckResult:
+    """Return the worst of replay, sample ratio, missing owners and switching."""
+    totals = settled.totals
     active = totals.loc[totals["started"] > 0, COHORT]
     sides = [
         CohortOwners(cohort, evidence.rostered.get(cohort, 0), int((active == cohort.value).sum()))
         for cohort in (evidence.treated, evidence.reference)
     ]
     findings = (
-        _switching(evidence, switched),
-        _replay(evidence, totals),
+        _switching(evidence, settled.switched),
+        _replay(evidence, totals, settled.drawn),
         *_proportions(evidence, sides[0], sides[1]),
     )
     worst = max((finding.verdict for finding in findings), key=lambda verdict: verdict.rank)
@@ -61,8 +56,15 @@ def balance(evidence: WaveEvidence, totals: pd.DataFrame, *, switched: int = 0) 
     )
 
 
-def treated_owners(evidence: WaveEvidence, inputs: DrawInputs) -> frozenset[str]:
-    """Make the draw again and return who it treats."""
+def drawn_owners(evidence: WaveEvidence) -> frozenset[str] | None:
+    """Make the draw again and return who it treats; None where it cannot be made.
+
+    Raises:
+        ValueError: for a roster that names an owner twice or a share out of range.
+    """
+    inputs = evidence.draw
+    if inputs is None or inputs.algorithm != draw.ALGORITHM:
+        return None
     drawn = draw.draw(
         evidence.environment,
         evidence.guard,
@@ -71,14 +73,6 @@ def treated_owners(evidence: WaveEvidence, inputs: DrawInputs) -> frozenset[str]
         share_bps=inputs.share_bps,
     )
     return frozenset(drawn.pseudonyms[: drawn.treated])
-
-
-def known_treated(evidence: WaveEvidence) -> frozenset[str]:
-    """Return who the draw treats; nobody where it cannot be made again."""
-    inputs = evidence.draw
-    if inputs is None or inputs.algorithm != draw.ALGORITHM:
-        return frozenset()
-    return treated_owners(evidence, inputs)
 
 
 def _switching(evidence: WaveEvidence, owners: int) -> Finding:
@@ -94,21 +88,20 @@ def _switching(evidence: WaveEvidence, owners: int) -> Finding:
     return Finding(Verdict.WITHIN, "No prompt was in two cohorts.", numbers)
 
 
-def _replay(evidence: WaveEvidence, totals: pd.DataFrame) -> Finding:
+def _replay(evidence: WaveEvidence, totals: pd.DataFrame, drawn: frozenset[str] | None) -> Finding:
     inputs = evidence.draw
     if inputs is None:
         sentence = "The assignment cannot be replayed: the draw's inputs were not given."
         return Finding(Verdict.NO_DATA, sentence, {})
-    if inputs.algorithm != draw.ALGORITHM:
+    if drawn is None:
         sentence = (
             f"The assignment cannot be replayed: the wave was drawn by {inputs.algorithm}, and "
             f"only {draw.ALGORITHM} is known."
         )
         return Finding(Verdict.NO_DATA, sentence, {})
-    treated = treated_owners(evidence, inputs)
     sides = {
-        evidence.treated.value: treated,
-        evidence.reference.value: frozenset(inputs.owners) - treated,
+        evidence.treated.value: drawn,
+        evidence.reference.value: frozenset(inputs.owners) - drawn,
     }
     compared = totals[totals[COHORT].isin(list(sides))]
     pairs = zip(compared[OWNER], compared[COHORT], strict=True)
@@ -119,7 +112,7 @@ def _replay(evidence: WaveEvidence, totals: pd.DataFrame) -> Finding:
             f"{wrong:,} of {len(compared):,} owners are not in the cohort that the draw gives them."
         )
         return Finding(Verdict.INVALID, sentence, numbers)
-    counted = (len(treated), len(inputs.owners) - len(treated))
+    counted = (len(drawn), len(inputs.owners) - len(drawn))
     claimed = tuple(
         evidence.rostered.get(side, 0) for side in (evidence.treated, evidence.reference)
     )

@@ -7,6 +7,7 @@ import pandas as pd
 from analysis.balance import balance
 from analysis.consistency import stop_consistency
 from analysis.evidence import Share, WaveEvidence, days_used
+from analysis.frames import Settled
 from analysis.purity import version_purity
 from analysis.report import Check, CheckResult
 from analysis.sentences import listed, share
@@ -15,20 +16,14 @@ from reducer.vocabulary import Gate, Verdict
 
 
 def run_checks(
-    evidence: WaveEvidence,
-    totals: pd.DataFrame,
-    joined: pd.DataFrame | None,
-    policy: GatePolicy,
-    *,
-    switched: int = 0,
+    evidence: WaveEvidence, settled: Settled, joined: pd.DataFrame | None, policy: GatePolicy
 ) -> tuple[CheckResult, ...]:
     """Return every check's result, in the order in which a gate's sentence prefers them.
 
-    `totals` are the checked owner totals, `joined` those beside what the guard did
-    (analysis.consistency.joined_totals); `switched` owners were in several cohorts.
+    `joined` are the settled totals beside what the guard did (analysis.consistency.joined_totals).
 
     Raises:
-        ValueError: for guard totals or a roster that fail their checks.
+        ValueError: for guard totals that fail their checks.
     """
     dwell = _dwell(evidence, policy)
     coverage = _coverage(evidence, policy)
@@ -37,11 +32,11 @@ def run_checks(
         coverage,
         _contract(evidence, policy),
         _invariants(evidence, coverage),
-        version_purity(evidence, totals, policy),
+        version_purity(evidence, settled.totals, policy),
     ]
     # Shadow has no cohorts that could be unlike each other.
     if evidence.gate is not Gate.SHADOW:
-        checks.append(balance(evidence, totals, switched=switched))
+        checks.append(balance(evidence, settled))
     if evidence.gate is Gate.ENFORCE:
         is_look = dwell.verdict is Verdict.WITHIN
         checks.append(stop_consistency(evidence, joined, policy, is_look=is_look))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis import agreement, sentences
-from analysis.balance import treated_owners
 from analysis.baseline import COMPARABLE, Baseline
 from analysis.evidence import WaveEvidence
 from analysis.frames import COHORT, OWNER, outcomes
@@ -17,7 +16,6 @@ from analysis.latency import latency_test
 from analysis.pairing import paired_contrast, paired_outcomes, two_sided_p
 from analysis.report import Note, Topic
 from analysis.rerandomisation import DrawKey, Draws, Rerandomisation
-from reducer.rollout import draw
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric
 
@@ -26,20 +24,21 @@ ALPHA = 0.01
 COMPARED = tuple(metric for metric in Metric if metric is not Metric.LATENCY_P95)
 
 
-def baseline_balance(evidence: WaveEvidence, policy: GatePolicy) -> Note | None:
+def baseline_balance(
+    evidence: WaveEvidence, drawn: frozenset[str] | None, policy: GatePolicy
+) -> Note | None:
     """Run the gate's test on the days before, at a margin of zero, with the wave's own cohorts.
 
     Latency p95 is compared where the baseline has durations, by prompts above the pooled 95th
     percentile.
 
-    None without a baseline, or without the draw that says who will be treated.
+    `drawn` are those that the draw treats. None without them, or without a baseline.
     """
     baseline, inputs = evidence.baseline, evidence.draw
-    if baseline is None or inputs is None or inputs.algorithm != draw.ALGORITHM:
+    if baseline is None or inputs is None or drawn is None:
         return None
-    treated = treated_owners(evidence, inputs)
     owners = baseline.owners[baseline.owners[OWNER].isin(inputs.owners)]
-    is_treated = owners[OWNER].isin(treated)
+    is_treated = owners[OWNER].isin(drawn)
     sides = (evidence.treated, evidence.reference)
     placed = owners.assign(
         **{COHORT: is_treated.map({True: sides[0].value, False: sides[1].value})}

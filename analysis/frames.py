@@ -1,6 +1,6 @@
 """Owner totals: the columns every frame has, the checks it must pass, and the sum over days."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,10 +24,14 @@ Sides: TypeAlias = tuple[Cohort, Cohort]
 
 
 class Settled(NamedTuple):
-    """Totals with one row per owner, and how many owners were in several cohorts."""
+    """Checked totals with one row per owner, and how many owners were in several cohorts.
+
+    `drawn` are the owners that the draw treats, None where it cannot be made again.
+    """
 
     totals: pd.DataFrame
     switched: int
+    drawn: frozenset[str] | None
 
 
 class Outcomes(NamedTuple):
@@ -58,11 +62,11 @@ def owner_totals(owner_days: pd.DataFrame) -> pd.DataFrame:
     return checked_totals(totals)
 
 
-def settled_totals(totals: pd.DataFrame, treated: Collection[str], sides: Sides) -> Settled:
+def settled_totals(totals: pd.DataFrame, drawn: frozenset[str] | None, sides: Sides) -> Settled:
     """Return checked totals with one row per owner, and how many owners were in several cohorts.
 
     Of such an owner the row of the cohort that the draw gave it is kept, or else the first by the
-    cohort's name. `treated` are the owners that the draw treats, `sides` the cohorts compared.
+    cohort's name. `sides` are the cohorts compared.
 
     Raises:
         ValueError: as `checked_totals`, also for an owner that is twice in one cohort.
@@ -71,13 +75,13 @@ def settled_totals(totals: pd.DataFrame, treated: Collection[str], sides: Sides)
     is_repeated = totals[OWNER].duplicated(keep=False).to_numpy()
     is_same = totals.duplicated([OWNER, COHORT]).to_numpy()
     if not is_repeated.any() or is_same.any():
-        return Settled(checked_totals(totals), 0)
+        return Settled(checked_totals(totals), 0, drawn)
     several = totals[is_repeated]
-    drawn = np.where(several[OWNER].isin(treated), sides[0].value, sides[1].value)
-    order = several.assign(is_other=(several[COHORT] != drawn).to_numpy())
+    own = np.where(several[OWNER].isin(drawn or set()), sides[0].value, sides[1].value)
+    order = several.assign(is_other=(several[COHORT] != own).to_numpy())
     order = order.sort_values([OWNER, "is_other", COHORT], kind="stable")
     kept = order.drop_duplicates(OWNER).drop(columns="is_other")
-    return Settled(checked_totals(pd.concat([totals[~is_repeated], kept])), len(kept))
+    return Settled(checked_totals(pd.concat([totals[~is_repeated], kept])), len(kept), drawn)
 
 
 def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis import sentences
-from analysis.balance import known_treated
+from analysis.balance import drawn_owners
 from analysis.before_after import BeforeAfter
 from analysis.checks import run_checks
 from analysis.comparison import Judge
@@ -46,9 +46,10 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
     """
     margins = _margins(evidence.gate, policy)
     sides = (evidence.treated, evidence.reference)
-    totals, switched = settled_totals(evidence.owners, known_treated(evidence), sides)
+    settled = settled_totals(evidence.owners, drawn_owners(evidence), sides)
+    totals = settled.totals
     joined = joined_totals(evidence, totals)
-    checks = run_checks(evidence, totals, joined, policy, switched=switched)
+    checks = run_checks(evidence, settled, joined, policy)
     is_look = any(
         check.check is Check.DWELL and check.verdict is Verdict.WITHIN for check in checks
     )
@@ -76,7 +77,7 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
         metrics=metrics,
         information=compared.information,
         checks=checks,
-        notes=notes_of(evidence, totals, joined, metrics, policy=policy, comparison=kind),
+        notes=notes_of(evidence, settled, joined, metrics, policy=policy, comparison=kind),
         comparison=kind,
     )
 

@@ -8,6 +8,7 @@ from analysis import sentences
 from analysis.consistency import saved_calls, supported_hosts
 from analysis.drift import baseline_balance, control_moved
 from analysis.evidence import WaveEvidence
+from analysis.frames import Settled
 from analysis.margins import harm_margin
 from analysis.power import power_of_figures
 from analysis.report import Comparison, MetricResult, Note, Topic
@@ -16,14 +17,14 @@ from reducer.rollout.policy import GatePolicy
 
 def notes_of(
     evidence: WaveEvidence,
-    totals: pd.DataFrame,
+    settled: Settled,
     joined: pd.DataFrame | None,
     metrics: Sequence[MetricResult],
     *,
     policy: GatePolicy,
     comparison: Comparison,
 ) -> tuple[Note, ...]:
-    """Return what the evidence holds of all notes, over checked totals; what it lacks is left out.
+    """Return what the evidence holds of all notes, in their order; what it lacks is left out.
 
     `joined` are the guard totals beside the owners (analysis.consistency.joined_totals).
     """
@@ -31,7 +32,8 @@ def notes_of(
     if comparison is not Comparison.NONE:
         found += [power_note(metrics, policy), saved_calls(evidence, joined, policy.alpha)]
     if comparison is Comparison.CONCURRENT:
-        found += [baseline_balance(evidence, policy), control_moved(evidence, totals)]
+        found.append(baseline_balance(evidence, settled.drawn, policy))
+        found.append(control_moved(evidence, settled.totals))
     return tuple(note for note in found if note is not None)
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.balance import balance
-from analysis.frames import checked_totals
+from analysis.balance import balance, drawn_owners
+from analysis.frames import settled_totals
 from analysis.gates import evaluate
 from analysis.report import Check
 from analysis.sample_ratio import Detectable, detectable, p_value, rejected
@@ -22,7 +22,10 @@ def good_owners():
 
 
 def balance_of(evidence):
-    return balance(evidence, checked_totals(evidence.owners))
+    settled = settled_totals(
+        evidence.owners, drawn_owners(evidence), (evidence.treated, evidence.reference)
+    )
+    return balance(evidence, settled)
 
 
 def without_data(owners, cohort, count):

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.balance import drawn_owners
 from analysis.checks import run_checks
 from analysis.consistency import joined_totals, saved_calls, stop_consistency, supported_hosts
 from analysis.evidence import Share
-from analysis.frames import checked_totals
+from analysis.frames import checked_totals, settled_totals
 from analysis.gates import evaluate
 from analysis.guard_totals import checked_guard_totals, guard_totals
 from analysis.purity import version_purity
@@ -123,9 +124,9 @@ def test_agreement_is_judged_only_at_a_declared_look(good_owners):
 def test_only_the_enforce_gate_asks_for_stop_consistency(good_owners):
     warned = good_owners.replace({"cohort": {"enforced": "warned", "control": "holdback"}})
     evidence = wave(warned, gate=Gate.WARN, treated=Cohort.WARNED, reference=Cohort.HOLDBACK)
-    totals = checked_totals(warned)
+    settled = settled_totals(warned, drawn_owners(evidence), (Cohort.WARNED, Cohort.HOLDBACK))
 
-    checks = run_checks(evidence, totals, joined_totals(evidence, totals), POLICY)
+    checks = run_checks(evidence, settled, joined_totals(evidence, settled.totals), POLICY)
 
     assert Check.BALANCE in {result.check for result in checks}
     assert Check.STOP_CONSISTENCY not in {result.check for result in checks}
