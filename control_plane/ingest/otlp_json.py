@@ -4,7 +4,9 @@ A walk of our own: the generic protobuf JSON parser reads hex ids as base64 and 
 names and snake_case keys that OTLP forbids.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from control_plane.ingest import json_scalars as scalar
 from control_plane.ingest.json_envelope import (
@@ -19,6 +21,7 @@ from control_plane.ingest.json_values import Object, read_attributes, read_objec
 from control_plane.ingest.otlp import (
     EMPTY_BODIES,
     NO_RECORDED_VALUE,
+    Attributes,
     Buckets,
     HistogramPoint,
     LogItem,
@@ -39,6 +42,7 @@ from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
 from control_plane.ingest.wire import Limits
 
 Scopes = frozenset[str] | None
+Scope = TypeVar("Scope", ScopeLogs, ScopeMetrics, ScopeSpans)
 
 _KINDS = ("sum", "histogram", "exponentialHistogram", "gauge", "summary")
 
@@ -49,51 +53,35 @@ def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[
     Records of scopes that are not `wanted` are only counted; None wants all. Raises BadBody for
     a body or an envelope that is not OTLP/JSON, TooLarge for too many records.
     """
-    quota = Quota(limits.records)
-    return tuple(
-        ResourceLogs(
-            read_resource(entry),
-            tuple(
-                _scope_logs(scope, quota, wanted=wanted)
-                for scope in read_objects(entry, "scopeLogs", quota)
-            ),
-        )
-        for entry in read_objects(load(body), "resourceLogs", quota)
-    )
+    read = partial(_scope_logs, wanted=wanted)
+    return tuple(ResourceLogs(*entry) for entry in _entries(body, "Logs", limits, read))
 
 
 def decode_metrics(
     body: bytes, *, limits: Limits, wanted: Scopes = None
 ) -> tuple[ResourceMetrics, ...]:
     """Decode an ExportMetricsServiceRequest; scopes, limits and errors as for logs."""
-    quota = Quota(limits.records)
-    return tuple(
-        ResourceMetrics(
-            read_resource(entry),
-            tuple(
-                _scope_metrics(scope, quota, wanted=wanted)
-                for scope in read_objects(entry, "scopeMetrics", quota)
-            ),
-        )
-        for entry in read_objects(load(body), "resourceMetrics", quota)
-    )
+    read = partial(_scope_metrics, wanted=wanted)
+    return tuple(ResourceMetrics(*entry) for entry in _entries(body, "Metrics", limits, read))
 
 
 def decode_spans(
     body: bytes, *, limits: Limits, wanted: Scopes = None
 ) -> tuple[ResourceSpans, ...]:
     """Decode an ExportTraceServiceRequest; scopes, limits and errors as for logs."""
+    read = partial(_scope_spans, wanted=wanted)
+    return tuple(ResourceSpans(*entry) for entry in _entries(body, "Spans", limits, read))
+
+
+def _entries(
+    body: bytes, kind: str, limits: Limits, read: Callable[[Object, Quota], Scope]
+) -> Iterator[tuple[Attributes, tuple[Scope, ...]]]:
+    """Yield the Resource of each entry, and what `read` makes of each of its scopes."""
     quota = Quota(limits.records)
-    return tuple(
-        ResourceSpans(
-            read_resource(entry),
-            tuple(
-                _scope_spans(scope, quota, wanted=wanted)
-                for scope in read_objects(entry, "scopeSpans", quota)
-            ),
-        )
-        for entry in read_objects(load(body), "resourceSpans", quota)
-    )
+    for entry in read_objects(load(body), f"resource{kind}", quota):
+        resource = read_resource(entry)
+        scopes = read_objects(entry, f"scope{kind}", quota)
+        yield resource, tuple(read(scope, quota) for scope in scopes)
 
 
 def _scope_logs(holder: Object, quota: Quota, *, wanted: Scopes) -> ScopeLogs:
