@@ -1,9 +1,18 @@
 """Which item is the same item again: 63-bit digests that a retry or a re-batch cannot change."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 
-from control_plane.ingest.otlp import Attributes, KeyValues, Value
+from control_plane.ingest.otlp import (
+    Attributes,
+    KeyValues,
+    LogItem,
+    OtherPoint,
+    Point,
+    Span,
+    Value,
+)
 from control_plane.ingest.records import Origin
 from reducer.rollout.fields import length_prefixed
 
@@ -78,6 +87,30 @@ def stream_identity(
         fields.append(key)
         fields.append(canonical(attributes[key]))
     return digest63(*fields)
+
+
+def item_identity(item: LogItem | Point | Span, source: str) -> int | None:
+    """Return a digest of all that an item says; None for one that says not even when it was.
+
+    `source` tells who sent it. Of two times the sender's own counts: a Collector may set the other.
+    """
+    match item:
+        case OtherPoint():
+            return None
+        case LogItem():
+            when = item.time_ns or item.observed_time_ns
+            item = item._replace(observed_time_ns=0 if item.time_ns else when)
+        case Span():
+            when = item.start_ns
+        case _:
+            when = item.time_ns
+    if not when:
+        return None
+    named = [
+        text for key in sorted(item.attributes) for text in (key, canonical(item.attributes[key]))
+    ]
+    others = [canonical(value) for value in item if not isinstance(value, Mapping)]
+    return digest63("item", type(item).__name__, source, *others, *named)
 
 
 def resource_digest(attributes: Attributes) -> str:

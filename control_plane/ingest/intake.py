@@ -1,10 +1,9 @@
 """Intake of one request's records: violations first, then evidence, then the answer."""
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 from control_plane.access import Identity
 from control_plane.clock import NANOSECONDS
@@ -13,15 +12,16 @@ from control_plane.context import Context
 from control_plane.errors import NotFound, StoreUnavailable
 from control_plane.ingest.booked import Booked
 from control_plane.ingest.evidence import Bookkeeper
-from control_plane.ingest.identity import digest63
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
 from control_plane.ingest.portions import Portion, Told, portions
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
 from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.refused import exposed_by_record
+from control_plane.ingest.refused_counts import record_identity, refused_items
 from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.ingest.wordings import Wordings
-from control_plane.stores.evidence_events import EvidenceBatch, QuarantinedEvent, Seen
+from control_plane.stores.evidence_events import EvidenceBatch
+from control_plane.stores.refused_items import RefusedItems
 
 # Exporters wait 10 s for an answer, and what is done for one that is gone is done in vain.
 WRITE_SECONDS = 4.0
@@ -79,14 +79,14 @@ class Intake:
         exposed = [*decoded.exposed, *(each.exposed for each in refused if each.exposed)]
         told = [*booked, *(bookkeeper.expose(each) for each in exposed)]
         violations = [violation for each in told for violation in each.violations]
-        health = _health(rejected, decoded)
+        health = _health(decoded)
         if violations and sender.is_trusted:
             # Before the evidence and before the answer: a crash in between makes the sender
             # repeat the request, and the violation is found again.
             latch(self._context, environment, violations)
         elif violations:
             told = [each.of_untrusted() for each in told]
-        if told or health:
+        if told or health or rejected:
             now_second = self._context.clock.now_ns() // NANOSECONDS
             whole = EvidenceBatch(
                 events=(),
@@ -95,10 +95,9 @@ class Intake:
                 now_second=now_second,
                 producer=sender.token_id,
                 is_trusted=sender.is_trusted,
-                sources=_refused_by_version(rejected),
+                refused=self._refused_items(rejected, body),
             )
             added: list[Told] = [(each.events, each.sighting) for each in told]
-            added += [((each,), None) for each in self._quarantined(rejected, body)]
             self._write(environment, whole, list(portions(added)))
         return Receipt(len(booked), rejected)
 
@@ -113,24 +112,19 @@ class Intake:
             if at == len(parts):
                 self._context.evidence.write(environment, part)
                 return
-            self._context.evidence.write(environment, replace(part, health={}, sources={}))
+            self._context.evidence.write(environment, replace(part, health={}, refused=()))
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
                     f"the store is busy: {at} of {len(parts)} parts of the request were written in "
                     f"{self._write_seconds:g} s; send it again, what was written counts once"
                 )
 
-    def _quarantined(
+    def _refused_items(
         self, rejected: tuple[Rejected, ...], body: bytes
-    ) -> Iterable[QuarantinedEvent]:
-        """Count what has no environment or version as records of today that do not conform."""
-        if not any(each.reason.is_quarantine for each in rejected):
-            return
-        now, body_digest = self._context.clock.now(), blake2b(body, digest_size=16).hexdigest()
-        for at, each in enumerate(rejected):
-            if each.reason.is_quarantine:
-                digest = digest63("quarantined", body_digest, str(at))
-                yield QuarantinedEvent(Seen(digest, int(now.timestamp())), now.date())
+    ) -> tuple[RefusedItems, ...]:
+        if not rejected:
+            return ()
+        return refused_items(rejected, body=body, today=self._context.clock.now().date())
 
     def _bookkeeper(self, sender: Identity) -> Bookkeeper:
         environment = _environment_of(sender)
@@ -163,9 +157,14 @@ def _book(bookkeeper: Bookkeeper, records: Iterable[Record]) -> tuple[list[Booke
         try:
             booked.append(bookkeeper.book(record))
         except Refusal as refusal:
-            rejected = replace(refusal.rejected, version=record.origin.service_version)
-            refused.append(_Refused(rejected, exposed_by_record(record)))
+            refused.append(_refused(record, refusal))
     return booked, refused
+
+
+def _refused(record: Record, refusal: Refusal) -> _Refused:
+    version, content = record.origin.service_version, record_identity(record)
+    rejected = replace(refusal.rejected, version=version, content=content)
+    return _Refused(rejected, exposed_by_record(record))
 
 
 def _environment_of(sender: Identity) -> str:
@@ -173,23 +172,9 @@ def _environment_of(sender: Identity) -> str:
     return sender.environment
 
 
-def _word(rejected: Rejected) -> str:
-    return "quarantined" if rejected.reason.is_quarantine else "refused"
-
-
-def _refused_by_version(rejected: Iterable[Rejected]) -> Mapping[str, Counter[str]]:
-    counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for each in rejected:
-        counted[each.version][f"{_word(each)}:{each.reason}"] += 1
-    return counted
-
-
-def _health(rejected: tuple[Rejected, ...], decoded: Decoded) -> Counter[str]:
-    """Count by reason what was not taken in; the reasons are closed sets."""
+def _health(decoded: Decoded) -> Counter[str]:
+    """Count what is nobody's business; the reasons are closed sets."""
     health: Counter[str] = Counter()
-    for each in rejected:
-        health[_word(each)] += 1
-        health[f"{_word(each)}:{each.reason}"] += 1
     for reason, count in decoded.ignored_by_reason.items():
         health[f"ignored:{reason}"] += count
     if decoded.dropped_attributes:

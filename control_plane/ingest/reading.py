@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from control_plane.ingest.dialects.dialect import Arrival, Dialect, Fate, Refused, Taken
 from control_plane.ingest.dialects.registry import DIALECTS
 from control_plane.ingest.event_time import Clock, sender_clock
+from control_plane.ingest.identity import digest63, item_identity, resource_digest
 from control_plane.ingest.origin import read_origin
 from control_plane.ingest.otlp import (
     Attributes,
@@ -23,7 +24,7 @@ from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.rejections import IgnoreReason, Refusal, Rejected
 from control_plane.ingest.wordings import Wordings
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=LogItem | Point | Span)
 Read: TypeAlias = Callable[[Item, Arrival], Fate]
 
 _UNKNOWN = (IgnoreReason.UNKNOWN_EVENT, IgnoreReason.UNKNOWN_METRIC)
@@ -177,7 +178,8 @@ def _arrivals(
             environment=receiving.environment,
         )
         if isinstance(origin, Rejected):
-            arrivals.append(origin)
+            content = digest63("resource", resource_digest(resource))
+            arrivals.append(replace(origin, content=content))
         else:
             arrivals.append(Arrival(origin, scope_version, *receiving[1:]))
     return arrivals
@@ -185,17 +187,23 @@ def _arrivals(
 
 def _fate(item: Item | Rejected, read: Read[Item], arrival: Arrival | Rejected) -> Fate:
     if isinstance(arrival, Rejected):
-        return Refused(arrival)
+        return _told_apart(Refused(arrival), item, arrival)
     if isinstance(item, Rejected):
-        return _of_version(Refused(item), arrival)
+        return _told_apart(Refused(item), item, arrival)
     try:
         fate = read(item, arrival)
     except Refusal as refusal:
-        return _of_version(Refused(refusal.rejected), arrival)
-    return _of_version(fate, arrival) if isinstance(fate, Refused) else fate
+        return _told_apart(Refused(refusal.rejected), item, arrival)
+    return _told_apart(fate, item, arrival) if isinstance(fate, Refused) else fate
 
 
-def _of_version(refused: Refused, arrival: Arrival) -> Refused:
-    """Return the refusal with the version that the item came from."""
-    version = arrival.origin.service_version
-    return refused._replace(rejected=replace(refused.rejected, version=version))
+def _told_apart(
+    refused: Refused, item: LogItem | Point | Span | Rejected, arrival: Arrival | Rejected
+) -> Refused:
+    """Return the refusal with the version that the item came from, and what it is known by."""
+    if isinstance(arrival, Rejected):
+        version, source = "", str(arrival.content)
+    else:
+        version, source = arrival.origin.service_version, repr(arrival.origin)
+    content = None if isinstance(item, Rejected) else item_identity(item, source)
+    return refused._replace(rejected=replace(refused.rejected, version=version, content=content))

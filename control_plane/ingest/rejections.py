@@ -84,11 +84,14 @@ class Rejected:
     """One item that counts for nothing: the reason, and which field, which value, what to do.
 
     `version` is the service version of the Resource that it came with, empty where none is known.
+    `content` is a digest of all that the item says and of who sent it, the same in whichever body
+    it comes; None where it says too little to be told from another.
     """
 
     reason: RejectReason
     detail: str
     version: str = ""
+    content: int | None = None
 
 
 class Refusal(ValueError):

@@ -81,9 +81,11 @@ local function ingest(_, argv)
   for _, event in ipairs(repeated) do count_source(batch, event, 'duplicate') end
   settle_sessions(batch)
   for prompt in pairs(batch.taken_back) do count(batch, prompt, 1) end
+  count_refused(batch, payload.refused)
   local writes, owners = settle(batch), sighted(slot, payload.sightings)
   write(batch, writes)
   write_owners(batch, owners)
+  write_refused(batch)
   write_health(batch, payload, #fresh, refused)
   return { #fresh, #payload.events - #fresh }
 end

@@ -13,6 +13,7 @@ from control_plane.stores.packing import pack
 from control_plane.stores.prompt_events import Like, PromptEvents
 from control_plane.stores.prompt_events import Numbers as Numbers  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_events import PromptKey as PromptKey  # noqa: PLC0414  # offered here too
+from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
 from control_plane.stores.seen import SEEN_BUCKET_S, check_count
 from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
@@ -362,6 +363,7 @@ class EvidenceBatch:
     producer: str = ""
     is_trusted: bool = False
     sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    refused: tuple[RefusedItems, ...] = ()
 
     def packed(self) -> bytes:
         """Return the batch as evidence.lua reads it."""
@@ -374,5 +376,6 @@ class EvidenceBatch:
             "producer": self.producer,
             "trusted": int(self.is_trusted),
             "sources": {version: dict(counts) for version, counts in self.sources.items()},
+            "refused": [items.packed() for items in self.refused],
         }
         return pack(payload)

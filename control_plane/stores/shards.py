@@ -60,7 +60,14 @@ def split(batch: EvidenceBatch, count: int) -> Iterator[tuple[int, EvidenceBatch
     for shard, events in sorted(parts.items()):
         yield (
             shard,
-            replace(batch, events=tuple(events), sightings=frozenset(), health={}, sources={}),
+            replace(
+                batch,
+                events=tuple(events),
+                sightings=frozenset(),
+                health={},
+                sources={},
+                refused=(),
+            ),
         )
     yield FIRST, replace(batch, events=tuple(own))
 

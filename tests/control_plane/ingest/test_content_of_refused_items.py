@@ -71,7 +71,7 @@ def test_content_on_a_refused_record_latches_all_the_same(context, host, changed
     assert environment(context).latch is not None
     assert context.evidence.days(ENVIRONMENT) == ()
     counted = context.evidence.health(ENVIRONMENT)
-    assert (counted["accepted"], counted["refused"]) == (0, 2)
+    assert (counted["accepted"], counted["refused"]) == (0, 1)
     assert "last_record_s" not in counted
 
 

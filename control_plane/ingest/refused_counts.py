@@ -1,0 +1,51 @@
+"""What the store is told of refused items: each counts once, in whatever body it comes again."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date
+from hashlib import blake2b
+
+from control_plane.ingest.identity import digest63
+from control_plane.ingest.records import Record, Repetition
+from control_plane.ingest.rejections import Rejected, RejectReason
+from control_plane.stores.refused_items import RefusedItems
+
+
+def word_of(reason: RejectReason) -> str:
+    """Return what intake's health counts an item as that was refused for this reason."""
+    return "quarantined" if reason.is_quarantine else "refused"
+
+
+def refused_items(
+    rejected: Sequence[Rejected], *, body: bytes, today: date
+) -> tuple[RefusedItems, ...]:
+    """Group the refused items of a body by version and reason, each with what tells it apart.
+
+    An item that says too little is the same again only in the same body. What has no environment
+    or version counts as a record of today that does not conform.
+    """
+    digests: defaultdict[tuple[str, RejectReason], list[int]] = defaultdict(list)
+    body_digest, without_content = "", 0
+    for each in rejected:
+        if each.content is not None:
+            fields = [str(each.content)]
+        else:
+            body_digest = body_digest or blake2b(body, digest_size=16).hexdigest()
+            fields = [body_digest, str(without_content)]
+            without_content += 1
+        digests[each.version, each.reason].append(digest63("refused", each.reason, *fields))
+    return tuple(
+        RefusedItems(
+            version,
+            f"{word_of(reason)}:{reason}",
+            tuple(found),
+            today if reason.is_quarantine else None,
+        )
+        for (version, reason), found in digests.items()
+    )
+
+
+def record_identity(record: Record) -> int:
+    """Return a digest of all that a record says and of who sent it."""
+    whole = record.spelt_out() if isinstance(record, Repetition) else record
+    return digest63("record", repr(whole))

@@ -1,0 +1,79 @@
+-- Items that were refused: each is counted once, however often it comes. Most have no time that could be
+-- believed, so their identities are kept by the day on which they came, in a hundred sets that stay compact;
+-- what came yesterday is known today. A refused item of which no set takes the identity counts each time.
+
+local MOST_REFUSED_IN_A_SET, KEEP_REFUSED_S = 4096, 2 * 86400
+
+local function refused_set(batch, days_ago, digest)
+  local day = math.floor(batch.now / 86400) - days_ago
+  return string.format('rf:%s:%d:%s', batch.slot, day, digest:sub(-2))
+end
+
+-- By today's set: which of the digests of all groups are known, and how many more it takes.
+local function look_up_refused(batch, groups)
+  local digests_of, sets = {}, {}
+  for _, group in ipairs(groups) do
+    for _, digest in ipairs(group[4]) do
+      local digests = inner(digests_of, refused_set(batch, 0, digest))
+      digests[#digests + 1] = digest
+    end
+  end
+  for key, digests in pairs(digests_of) do
+    local marks = {}
+    mark_members(key, digests, marks)
+    mark_members(refused_set(batch, 1, digests[1]), digests, marks)
+    sets[key] = { marks = marks, room = MOST_REFUSED_IN_A_SET - redis.call('SCARD', key) }
+  end
+  return sets
+end
+
+-- Whether the digest is of an item that was not counted yet; from now on it is known.
+local function is_fresh_refusal(batch, sets, digest)
+  local key = refused_set(batch, 0, digest)
+  local set = sets[key]
+  if set.marks[digest] then return false end
+  if set.room > 0 then
+    set.marks[digest], set.room = true, set.room - 1
+    local seen = inner(inner(batch, 'refused'), key)
+    seen[#seen + 1] = digest
+  else
+    add(batch.health, 'overflow:refused', 1)
+  end
+  return true
+end
+
+-- A group is [version, counter, day on which its items count as records or '', digests].
+local function count_refused(batch, groups)
+  local sets = look_up_refused(batch, groups)
+  for _, group in ipairs(groups) do
+    local version, counter, day, digests = unpack(group)
+    local fresh = 0
+    for _, digest in ipairs(digests) do
+      if is_fresh_refusal(batch, sets, digest) then fresh = fresh + 1 end
+    end
+    local source, repeated = inner(batch.sources, version), #digests - fresh
+    if fresh > 0 then
+      add(batch.health, counter:match('^[^:]+'), fresh)
+      add(batch.health, counter, fresh)
+      add(source, counter, fresh)
+    end
+    if repeated > 0 then
+      add(batch.health, 'duplicate', repeated)
+      add(source, 'duplicate', repeated)
+    end
+    if day ~= '' then
+      local sums = inner(batch.days, day)
+      add(sums, 'records', fresh)
+      add(sums, 'crecords', fresh)
+    end
+  end
+end
+
+local function write_refused(batch)
+  for key, digests in pairs(batch.refused or {}) do
+    for from = 1, #digests, AT_ONCE do
+      redis.call('SADD', key, unpack(digests, from, math.min(from + AT_ONCE - 1, #digests)))
+    end
+    redis.call('EXPIRE', key, KEEP_REFUSED_S)
+  end
+end
