@@ -1,0 +1,58 @@
+"""How many refused items the store remembers, and what it takes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_events import EvidenceBatch
+from control_plane.stores.refused_items import RefusedItems
+from control_plane.stores.shards import split
+
+HERE = "internal"
+LATE = "refused:late"
+MOST = 4096
+
+
+@pytest.fixture
+def evidence(any_store) -> EvidenceStore:
+    return EvidenceStore(any_store)
+
+
+def refused(digests: Sequence[int], *, counter: str = LATE) -> EvidenceBatch:
+    return EvidenceBatch((), now_second=86_400, refused=(RefusedItems("1.0.0", counter, digests),))
+
+
+def test_what_is_refused_beyond_what_can_be_remembered_counts_each_time(evidence, any_store):
+    flood = [100 * number for number in range(1, MOST + 5)]
+    evidence.write(HERE, refused(flood))
+    assert evidence.health(HERE)["refused"] == MOST + 4
+    assert evidence.health(HERE)["overflow:refused"] == 4
+
+    evidence.write(HERE, refused(flood))
+    counted = evidence.health(HERE)
+    assert (counted["refused"], counted[LATE]) == (MOST + 8, MOST + 8)
+    assert (counted["duplicate"], counted["overflow:refused"]) == (MOST, 8)
+
+    (key,) = any_store.keys("rf:*")
+    assert any_store.scard(key) == MOST
+    assert 0 < any_store.ttl(key) <= 2 * 86_400
+
+
+def test_other_refused_items_are_remembered_beside_a_flood(evidence):
+    evidence.write(HERE, refused([100 * number for number in range(1, MOST + 5)]))
+    for _ in range(2):
+        evidence.write(HERE, refused([7, -62, 2**62 - 1, -(2**62)], counter="refused:future"))
+    assert evidence.health(HERE)["refused:future"] == 4
+
+
+def test_an_item_that_a_body_holds_twice_counts_once(evidence):
+    evidence.write(HERE, refused([5, 5]))
+    assert (evidence.health(HERE)["refused"], evidence.health(HERE)["duplicate"]) == (1, 1)
+
+
+def test_refused_items_of_a_spread_environment_are_remembered_in_one_shard():
+    batch = refused(range(1000))
+    for shard, part in split(replace(batch, health={"ignored:no_data": 1}), 16):
+        assert (part.refused == batch.refused) is (shard == 0)
