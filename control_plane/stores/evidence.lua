@@ -9,7 +9,7 @@
 -- prompt can come after its memory is gone, and none can be counted again.
 local KEEP_SEEN_S = 72 * 3600
 local KEEP_OPEN_S = 73 * 3600
-local KEEP_ENDED_S = 49 * 3600
+local KEEP_ENDED_S = 51 * 3600
 local KEEP_EVIDENCE_S = 120 * 86400
 -- Longer than the accept window: while a stream goes on, what was counted of it is known.
 local KEEP_STREAM_S = 7 * 86400
@@ -42,8 +42,9 @@ local function new_batch(slot, payload)
   return {
     now = payload.now, is_trusted = payload.trusted == 1, producer = payload.producer,
     slot = slot, cells = {}, names = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
-    seen = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {}, streams = {},
-    treated = {}, newest = {}, was_suspect = {}, sessions = {}, taken_back = {},
+    seen = {}, marks = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {},
+    streams = {}, treated = {}, newest = {}, was_suspect = {}, sessions = {}, changed = {},
+    likes = {}, fresh = 0, repeated = 0,
   }
 end
 
@@ -109,7 +110,7 @@ local function note(batch, name, field, by)
   if name then add(inner(batch.sources, version_of(batch, name)), field, by) end
 end
 
--- A prompt: p(seudonym), b(ucket of its owner), s(tart: second, day, hour, conforming), e(nd: second,
+-- A prompt: p(seudonym), b(ucket of its owner), d(igests of its events: evidence_3_seen.lua), s(tart: second, day, hour, conforming), e(nd: second,
 -- day, the numbers of its event, conforming), f(irst day of its events until one of the two is known), q: the
 -- sequences of its transitions as sorted runs [first, last, ...], r when one of them was repeated,
 -- x: its disruptions by kind, l when lost, z: its violations that were decided, h(ow its host told of it in
@@ -118,16 +119,12 @@ end
 -- p (stops), l(oops of other guards), u(nreliable input), v when switched: told with two modes or cohorts.
 -- Versions and waves may differ, that is no switch. What its delayed invariants are decided by is in
 -- evidence_2_prompts.lua.
-local function prompt_of(batch, event)
-  local found = batch.prompts[event[4]]
+local function prompt_of(batch, suffix)
+  local found = batch.prompts[suffix]
   if found then return found end
-  local held = redis.call('GET', 'ps:' .. batch.slot .. ':' .. event[4])
-  if held then
-    found = cmsgpack.unpack(held)
-  else
-    found = { p = event[5], b = event[6], q = {}, g = {} }
-  end
-  batch.prompts[event[4]] = found
+  local held = redis.call('GET', 'ps:' .. batch.slot .. ':' .. suffix)
+  found = held and cmsgpack.unpack(held)
+  batch.prompts[suffix] = found or nil
   return found
 end
 
@@ -148,18 +145,18 @@ local function earliest(held, new)
 end
 
 -- A prompt stays in the cell of its earliest record: intention to treat.
-local function place(batch, prompt, pair, second, generation)
-  local cell = cell_id(batch, pair[2])
-  local guard = prompt.g[pair[1]]
+local function place(batch, prompt, told_guard, second, generation)
+  local cell, treatment = told_guard.cell, told_guard.treatment
+  local guard = prompt.g[told_guard.name]
   if not guard then
-    guard = { c = cell, t = second, m = pair[3], w = 0, p = 0 }
-    prompt.g[pair[1]] = guard
+    guard = { c = cell, t = second, m = treatment, w = 0, p = 0 }
+    prompt.g[told_guard.name] = guard
     if batch.is_trusted then guard.k = SAME end
     return
   end
-  if guard.m ~= pair[3] then guard.v = 1 end
+  if guard.m ~= treatment then guard.v = 1 end
   if batch.is_trusted then
-    local told = guard.m == pair[3] and SAME or pair[3]
+    local told = guard.m == treatment and SAME or treatment
     guard.k = guard.k or told
     if guard.k ~= told then guard.y = math.max(guard.y or 0, generation) end
   end

@@ -36,13 +36,13 @@ local PARTS = {
     calls[MOST_CALLS + 1] = nil
   end,
   stopped = function(parts, event, outcome)
-    parts.l = earliest(parts.l, { event[8], outcome })
+    parts.l = earliest(parts.l, { event.second, outcome })
   end,
   finished = function(parts, event, ms, hour, turns)
-    parts.f = earliest(parts.f, { ms, event[8], event[7], hour, turns })
+    parts.f = earliest(parts.f, { ms, event.second, event.day, hour, turns })
   end,
   closed = function(parts, event, ms, hour, outcome, bucket)
-    parts.i = earliest(parts.i, { ms, event[8], event[7], hour, outcome, bucket })
+    parts.i = earliest(parts.i, { ms, event.second, event.day, hour, outcome, bucket })
   end,
 }
 
@@ -57,11 +57,11 @@ local function session_of(batch, suffix)
 end
 
 local function learn_part(batch, prompt, event)
-  local told, parts = event[11], inner(prompt, 'h')
+  local told, parts = event.numbers, inner(prompt, 'h')
   PARTS[told[1]](parts, event, unpack(told, 2))
   local session = (told[1] == 'finished' or told[1] == 'closed') and told[#told] or ''
   if session == '' or parts.z and parts.z <= session then return end
-  if parts.z then session_of(batch, parts.z).e[event[4]] = nil end
+  if parts.z then session_of(batch, parts.z).e[event.suffix] = nil end
   parts.z = session
 end
 

@@ -12,6 +12,10 @@
 -- Add a sequence to the runs, and join it with the runs beside it.
 local function number(prompt, sequence)
   local runs, at = prompt.q, 1
+  if runs[#runs] == sequence - 1 then
+    runs[#runs] = sequence
+    return
+  end
   while runs[at] and runs[at + 1] < sequence do at = at + 2 end
   if prompt.r or #runs >= MOST_RUNS or runs[at] and runs[at] <= sequence then
     prompt.r, prompt.q = 1, {}
@@ -103,23 +107,26 @@ local function violations_of(prompt)
   return found
 end
 
+-- An event is that of a like: suffix of its prompt, second, day and numbers are its own.
 local function learn(batch, prompt, event)
-  local kind, day, second, numbers = event[1], event[7], event[8], event[11]
-  for _, pair in ipairs(event[9]) do place(batch, prompt, pair, second, event[13]) end
+  local like, day, second, numbers = event.like, event.day, event.second, event.numbers
+  local kind, guards = like.kind, like.guards
+  for at = 1, #guards do place(batch, prompt, guards[at], second, like.generation) end
   if kind == 's' then
-    prompt.s = earliest(prompt.s, { second, day, numbers[1], event[10] })
+    prompt.s = earliest(prompt.s, { second, day, numbers[1], like.conforming })
   elseif kind == 'e' then
-    numbers[#numbers + 1] = event[10]
-    prompt.e = earliest(prompt.e, { second, day, unpack(numbers) })
+    local told = { second, day, unpack(numbers) }
+    told[#told + 1] = like.conforming
+    prompt.e = earliest(prompt.e, told)
   elseif kind == 'd' then
-    prompt.x = prompt.x or {}
-    prompt.x[numbers[1]] = earliest(prompt.x[numbers[1]], { second, day, event[10] })
+    local told = inner(prompt, 'x')
+    told[numbers[1]] = earliest(told[numbers[1]], { second, day, like.conforming })
   elseif kind == 'p' then
     learn_part(batch, prompt, event)
   elseif kind == 'l' then
-    add(prompt.g[event[9][1][1]], 'l', 1)
+    add(prompt.g[guards[1].name], 'l', 1)
   else
-    local guard = prompt.g[event[9][1][1]]
+    local guard = prompt.g[guards[1].name]
     if numbers[1] >= 0 then
       number(prompt, numbers[1])
     elseif numbers[2] == 1 then
@@ -128,7 +135,7 @@ local function learn(batch, prompt, event)
     end
     guard.w = guard.w + numbers[2]
     guard.p = guard.p + numbers[3]
-    learn_decision(batch, guard, numbers, event[13])
+    learn_decision(batch, guard, numbers, like.generation)
   end
   if prompt.s or ending(prompt) then
     prompt.f = nil

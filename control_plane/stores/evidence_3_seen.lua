@@ -1,4 +1,5 @@
--- Which events are new. The identities of a minute are in one set while that is small enough to stay compact;
+-- Which events are new. A prompt knows those of its events itself: eight bytes of each, up to so many, and
+-- what comes then is in a set of its own. All else is known by minute: the identities of a minute are in one set while that is small enough to stay compact;
 -- what comes when it is full goes to one of a hundred further sets, by the end of its digest.
 
 local MOST_IN_A_SET, AT_ONCE = 4096, 4000
@@ -54,6 +55,39 @@ local function fresh_events(batch, events)
     end
   end
   return fresh, repeated
+end
+
+local TOKEN, MOST_KNOWN = 8, 512 * 8
+
+local function holds(known, token)
+  local at = known:find(token, 1, true)
+  while at and at % TOKEN ~= 1 do at = known:find(token, at + 1, true) end
+  return at ~= nil
+end
+
+-- The lower 63 bits of a token as decimals, which a set keeps in eight bytes. A double has 53 bits.
+local function decimal(token)
+  local high, low = struct.unpack('>I4I4', token)
+  high = high % 2 ^ 31
+  low = high * 967296 + low
+  return string.format('%.0f%06.0f', high * 4294 + math.floor(low / 1e6), low % 1e6)
+end
+
+-- Whether a prompt's event is new; then the prompt knows it.
+local function is_new(batch, prompt, suffix, token)
+  local known = prompt.d or ''
+  if holds(known, token) then return false end
+  if #known < MOST_KNOWN then
+    prompt.d = known .. token
+    return true
+  end
+  local key, digest = 'pd:' .. batch.slot .. ':' .. suffix, decimal(token)
+  local marks = inner(batch.marks, key)
+  if marks[digest] or redis.call('SISMEMBER', key, digest) == 1 then return false end
+  marks[digest] = true
+  local seen = inner(batch.seen, key)
+  seen[#seen + 1] = digest
+  return true
 end
 
 local function write_seen(batch)

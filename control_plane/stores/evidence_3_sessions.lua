@@ -5,12 +5,12 @@
 local SOON_MS = 600 * 1000
 local MOST_OPENED, MOST_ENDED = 32, 64
 
-local function take_back(batch, prompt)
-  if batch.taken_back[prompt] then return end
-  batch.taken_back[prompt] = true
+local function take_back(batch, suffix, prompt)
+  if batch.changed[suffix] then return end
+  batch.changed[suffix] = prompt
   batch.was_open[prompt] = is_open(prompt)
   batch.was_suspect[prompt] = next(violations_of(prompt)) ~= nil
-  count(batch, prompt, -1)
+  if next(prompt.g) then count(batch, prompt, -1) end
 end
 
 local function open_session(batch, event)
@@ -49,20 +49,15 @@ local function disrupted_in(session)
 end
 
 local function mark_disrupted(batch, suffix, mark)
-  local prompt = batch.prompts[suffix]
-  if not prompt then
-    local held = redis.call('GET', 'ps:' .. batch.slot .. ':' .. suffix)
-    if not held then return end
-    prompt = cmsgpack.unpack(held)
-    batch.prompts[suffix] = prompt
-  end
-  take_back(batch, prompt)
+  local prompt = prompt_of(batch, suffix)
+  if not prompt then return end
+  take_back(batch, suffix, prompt)
   prompt.h.o = mark
 end
 
 -- Decide anew which prompts were disrupted, in every session of which the call learned something.
 local function settle_sessions(batch)
-  for suffix, prompt in pairs(batch.prompts) do
+  for suffix, prompt in pairs(batch.changed) do
     local session, ms = ended_in(prompt)
     if session then session_of(batch, session).e[suffix] = ms end
   end

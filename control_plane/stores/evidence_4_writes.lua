@@ -103,7 +103,7 @@ end
 
 local function write_prompts(batch)
   local due, suspects = 'due:' .. batch.slot, 'iv:' .. batch.slot
-  for suffix, prompt in pairs(batch.prompts) do
+  for suffix, prompt in pairs(batch.changed) do
     if is_open(prompt) then
       redis.call('ZADD', due, prompt.s[1] + LOST_AFTER_S, suffix)
     elseif batch.was_open[prompt] then
@@ -246,13 +246,13 @@ local function write_treated(batch)
   end
 end
 
-local function write_health(batch, payload, fresh, refused)
+local function write_health(batch, payload, accepted, repeated)
   local health = 'hl:' .. batch.slot
   for _, counts in ipairs({ payload.health, batch.health }) do
     for field, by in pairs(counts) do redis.call('HINCRBY', health, field, by) end
   end
-  redis.call('HINCRBY', health, 'accepted', fresh - refused)
-  redis.call('HINCRBY', health, 'duplicate', #payload.events - fresh)
+  redis.call('HINCRBY', health, 'accepted', accepted)
+  redis.call('HINCRBY', health, 'duplicate', repeated)
   if payload.last > tonumber(redis.call('HGET', health, 'last_record_s') or '0') then
     redis.call('HSET', health, 'last_record_s', payload.last)
   end

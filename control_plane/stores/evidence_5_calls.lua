@@ -1,5 +1,4 @@
--- Kinds of event of which a prompt knows whether their record was counted.
-local OF_A_PROMPT = { s = true, e = true, d = true }
+-- Kinds of event that are of a cell and not of guards.
 local OF_NO_PROMPT = { v = true, m = true }
 
 local function count_volume(batch, event)
@@ -17,40 +16,33 @@ end
 
 -- What has no environment or version conforms to no source's contract.
 local function count_record_of(batch, event)
-  if event[10] < 0 or OF_A_PROMPT[event[1]] then return end
+  if event[10] < 0 then return end
   local sums = inner(batch.days, event[7])
   add(sums, 'records', 1)
   add(sums, 'conforming', event[10])
   if event[1] == 'q' then add(sums, 'crecords', 1) end
-  if event[1] == 't' and event[11][1] < 0 then add(sums, 'unnumbered', 1) end
 end
 
 -- Count an event by the version of its cell, and what it says of treatment under its assignment id.
-local function count_source(batch, event, field)
+local function count_source(batch, event, is_fresh)
   local name = name_of(event)
   if not name then return end
   local version = version_of(batch, name)
-  add(inner(batch.sources, version), field, 1)
-  if field == 'duplicate' then return end
+  count_version(batch, version, is_fresh and 'accepted' or 'duplicate', 1)
+  if not is_fresh then return end
   batch.newest[version] = math.max(batch.newest[version] or 0, event[8])
-  for _, pair in ipairs(OF_NO_PROMPT[event[1]] and {} or event[9]) do
-    local mode = pair[3]:match('|(%w+)$')
-    if mode == 'warn' or mode == 'enforce' then
-      add(batch.treated, table.concat({ pair[1], mode, event[13] }, '|'), 1)
-    end
-  end
+  if OF_NO_PROMPT[event[1]] then return end
+  for _, guard in ipairs(event[9]) do count_treated(batch, guard[1], guard[3], event[13], 1) end
 end
 
 -- gw_ingest: one request's evidence in one shard, exactly once.
--- KEYS[1] the shard's set of days. ARGV: slot, msgpack {events, sightings, health, last, now, producer,
--- trusted 0/1, sources: version -> health field -> count}.
--- An event is [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
+-- KEYS[1] the shard's set of days. ARGV: slot, msgpack {likes, days, prompts, events, sightings, health,
+-- last, now, producer, trusted 0/1, sources: version -> health field -> count}.
+-- `likes`, `days` and `prompts` tell the events of prompts: evidence_4_prompts.lua. Any other event is
+-- [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
 -- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
--- that it raises by one when it is new, generation of the assignment id]; kind s(tart), e(nd),
--- t(ransition: numbers are sequence or -1, would stop, stop, unreliable input, warning, ordinal or -1, and
--- without a sequence the millisecond and whether the stop says that it was not warned of), d(isruption),
--- p(art: evidence_1_parts.lua), l(oop of another guard than the one named), o(pened: a session in place of
--- the prompt, its millisecond), v(olume: cell name and counter in place of the guards), m(etric point: see
+-- that it raises by one when it is new, generation of the assignment id]; kind o(pened: a session in place
+-- of the prompt, its millisecond), v(olume: cell name and counter in place of the guards), m(etric point: see
 -- evidence_3_streams.lua; a stream in place of the prompt), q(uarantined: counts as a record only),
 -- r(efused: only raises its health fields).
 -- Returns [new, duplicate].
@@ -67,27 +59,25 @@ local function ingest(_, argv)
       take_point(batch, event)
     elseif kind == 'o' then
       open_session(batch, event)
-    elseif kind == 'r' or kind == 'q' then
-      refused = refused + 1
     else
-      local prompt = prompt_of(batch, event)
-      take_back(batch, prompt)
-      learn(batch, prompt, event)
+      refused = refused + 1
     end
-    count_source(batch, event, 'accepted')
+    count_source(batch, event, true)
     for _, field in ipairs(event[12]) do note(batch, name_of(event), field, 1) end
     count_record_of(batch, event)
   end
-  for _, event in ipairs(repeated) do count_source(batch, event, 'duplicate') end
+  for _, event in ipairs(repeated) do count_source(batch, event, false) end
+  take_prompts(batch, payload)
   settle_sessions(batch)
-  for prompt in pairs(batch.taken_back) do count(batch, prompt, 1) end
+  for _, prompt in pairs(batch.changed) do count(batch, prompt, 1) end
   count_refused(batch, payload.refused)
   local writes, owners = settle(batch), sighted(slot, payload.sightings)
   write(batch, writes)
   write_owners(batch, owners)
   write_refused(batch)
-  write_health(batch, payload, #fresh, refused)
-  return { #fresh, #payload.events - #fresh }
+  local new, known = #fresh + batch.fresh, #repeated + batch.repeated
+  write_health(batch, payload, new - refused, known)
+  return { new, known }
 end
 
 -- gw_lose: close prompts that had no end for 24 h. KEYS[1] due zset. ARGV: slot, now in seconds,
@@ -99,10 +89,9 @@ local function lose(keys, argv)
     local held = redis.call('GET', 'ps:' .. argv[1] .. ':' .. suffix)
     if held then
       local prompt = cmsgpack.unpack(held)
-      take_back(batch, prompt)
+      take_back(batch, suffix, prompt)
       prompt.l = 1
       count(batch, prompt, 1)
-      batch.prompts[suffix] = prompt
       lost = lost + 1
     else
       gone[#gone + 1] = suffix

@@ -1,8 +1,9 @@
 """What one request adds to the evidence, in the form the store's ingest function reads."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import lru_cache
 from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
@@ -10,7 +11,7 @@ from control_plane.stores.evidence_parts import OUTCOME_PLACES as OUTCOME_PLACES
 from control_plane.stores.evidence_parts import Opened, Part
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
-from control_plane.stores.prompt_events import Like, PromptEvents
+from control_plane.stores.prompt_events import Like, PromptEvents, ToldEvent, ToldPrompts
 from control_plane.stores.prompt_events import Numbers as Numbers  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_events import PromptKey as PromptKey  # noqa: PLC0414  # offered here too
 from control_plane.stores.refused_items import RefusedItems
@@ -25,6 +26,7 @@ STARTED_PLACE, ENDED_PLACE = 1, 16
 # Counters of intake, each followed by `:` and an invariant. What they count changes nothing else.
 UNTRUSTED_VIOLATION = "untrusted_violation"
 UNVOUCHED_VIOLATION = "unvouched_violation"
+_LIKES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +155,26 @@ class PromptEvent:
     def like(self) -> Like:
         """Return what the event tells, of whichever prompt and time."""
         kind, numbers = _news(self.news)
-        guards = tuple((cell.guard, cell.name, cell.treatment) for cell in self.cells)
-        conforming = -1 if self.is_conforming is None else int(self.is_conforming)
-        return Like(kind, guards, conforming, numbers, self.health, self.generation)
+        like = _like(
+            kind,
+            self.cells,
+            is_conforming=self.is_conforming,
+            health=self.health,
+            generation=self.generation,
+        )
+        return replace(like, numbers=numbers)
+
+    def told(self) -> ToldEvent:
+        """Return the event as its prompt tells it, with all of its numbers its own."""
+        kind, numbers = _news(self.news)
+        like = _like(
+            kind,
+            self.cells,
+            is_conforming=self.is_conforming,
+            health=self.health,
+            generation=self.generation,
+        )
+        return ToldEvent(like, self.seen.digest, self.seen.second, self.day.isoformat(), numbers)
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
@@ -316,20 +335,28 @@ class Sighting(NamedTuple):
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
 
+def _like_of(packed: list[object]) -> Like:
+    kind, guards, *rest = packed[0], packed[8], *packed[9:]
+    return Like(kind, guards, *rest)  # type: ignore[arg-type]  # as PromptEvent packed it
+
+
+@lru_cache(_LIKES)
+def _like(
+    kind: str,
+    cells: tuple[Cell, ...],
+    *,
+    is_conforming: bool | None,
+    health: tuple[str, ...],
+    generation: int,
+) -> Like:
+    guards = tuple((cell.guard, cell.name, cell.treatment) for cell in cells)
+    conforming = -1 if is_conforming is None else int(is_conforming)
+    return Like(kind, guards, conforming, (), health, generation)
+
+
 def numbers_of(news: PromptNews) -> Numbers:
     """Return the numbers of an event as the store reads them, for one that has its own."""
     return _news(news)[1]
-
-
-def _spelt_out(told: PromptEvents) -> Iterator[list[object]]:
-    key = told.prompt
-    for like, digest, second, day, numbers in told.events:
-        yield [
-            *(like.kind, str(digest), second // SEEN_BUCKET_S),
-            *(key.suffix, key.pseudonym, key.owner_bucket, day, second, like.guards),
-            *(like.conforming, like.numbers if numbers is None else numbers, like.health),
-            like.generation,
-        ]
 
 
 Event = (
@@ -341,10 +368,6 @@ Event = (
     | QuarantinedEvent
     | RefusedEvent
 )
-
-
-def _packed(event: Event) -> Iterable[list[object]]:
-    return _spelt_out(event) if isinstance(event, PromptEvents) else (event.packed(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,8 +390,24 @@ class EvidenceBatch:
 
     def packed(self) -> bytes:
         """Return the batch as evidence.lua reads it."""
+        told, others = ToldPrompts(), list[list[object]]()
+        likes: dict[int, Like] = {}
+        for event in self.events:
+            match event:
+                case PromptEvents(prompt=prompt, events=events):
+                    told.add(prompt, events)
+                case PromptEvent(news=news) if not isinstance(news, Opened):
+                    told.add(event.prompt, (event.told(),))
+                case RepeatedEvent(like, seen, prompt, day):
+                    alike = likes.get(id(like)) or likes.setdefault(id(like), _like_of(like))
+                    told.add(prompt, ((alike, seen.digest, seen.second, day, None),))
+                case _:
+                    others.append(event.packed())
         payload = {
-            "events": [packed for event in self.events for packed in _packed(event)],
+            "likes": told.likes,
+            "days": told.days,
+            "prompts": told.prompts,
+            "events": others,
             "sightings": [sighting.packed() for sighting in self.sightings],
             "health": dict(self.health),
             "last": self.last_record_second,

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from control_plane.stores.seen import SEEN_BUCKET_S
+
 Numbers: TypeAlias = Sequence[int | str]
 
 
@@ -62,3 +64,54 @@ class PromptEvents(NamedTuple):
 
     prompt: PromptKey
     events: Sequence[ToldEvent | tuple[Like, int, int, str, Numbers | None]]
+
+
+# Odd, so that multiplying by it loses nothing: the minutes of one identity are far apart.
+_MINUTE = 0x9E3779B97F4A7C15
+_TOKEN_BITS = 2**64 - 1
+
+
+class ToldPrompts:
+    """The events of a call by prompt, as evidence_4_prompts.lua reads them."""
+
+    __slots__ = ("_day_places", "_events", "_like_places", "days", "likes", "prompts")
+
+    def __init__(self) -> None:
+        self.likes: list[list[object]] = []
+        self.days: list[str] = []
+        self.prompts: list[list[object]] = []
+        self._like_places: dict[Like, int] = {}
+        self._day_places: dict[str, int] = {}
+        self._events: dict[str, list[object]] = {}
+
+    def add(
+        self,
+        prompt: PromptKey,
+        events: Sequence[ToldEvent | tuple[Like, int, int, str, Numbers | None]],
+    ) -> None:
+        """Add events of a prompt, behind those of it that were added before."""
+        told = self._events.get(prompt.suffix)
+        if told is None:
+            told = self._events[prompt.suffix] = []
+            self.prompts.append([prompt.suffix, prompt.pseudonym, prompt.owner_bucket, told])
+        likes, days = self._like_places, self._day_places
+        for like, digest, second, day, numbers in events:
+            # An identity is remembered by minute, like those that are of no prompt.
+            token = digest ^ second // SEEN_BUCKET_S * _MINUTE
+            told += (
+                likes.get(like) or self._place_of_like(like),
+                (token & _TOKEN_BITS).to_bytes(8, "big"),
+                second,
+                days.get(day) or self._place_of_day(day),
+                numbers or False,
+            )
+
+    def _place_of_like(self, like: Like) -> int:
+        self.likes.append(like.packed())
+        self._like_places[like] = len(self.likes)
+        return len(self.likes)
+
+    def _place_of_day(self, day: str) -> int:
+        self.days.append(day)
+        self._day_places[day] = len(self.days)
+        return len(self.days)

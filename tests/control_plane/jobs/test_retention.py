@@ -83,7 +83,7 @@ def test_a_day_whose_evidence_ended_is_no_day_any_more(context, any_store):
 
 def test_every_part_of_evidence_ends_by_itself(context, any_store):
     seen(context, "owner-1")
-    kept = {"dd": 3, "ps": 4, "od": KEPT_DAYS, "dy": KEPT_DAYS}
+    kept = {"ps": 4, "od": KEPT_DAYS, "dy": KEPT_DAYS}
     for kind, days in kept.items():
         (key,) = any_store.keys(f"{kind}:*")
         assert 0 < any_store.ttl(key) <= days * 86_400, kind

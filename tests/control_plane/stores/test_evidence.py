@@ -246,8 +246,7 @@ def test_a_prompts_memory_outlives_every_event_that_may_still_come(any_store, ev
     (key,) = any_store.keys("ps:*")
     assert any_store.ttl(key) > 72 * 3600  # 24 h until the end, 48 h until it arrives
     write(evidence, event(END, 2))
-    assert any_store.ttl(key) > 48 * 3600
-    assert all(any_store.ttl(seen) > 48 * 3600 for seen in any_store.keys("dd:*"))
+    assert any_store.ttl(key) > 50 * 3600  # 48 h until it is sent again, by clocks an hour off
 
 
 def test_late_evidence_raises_a_sealed_days_revision_once_per_call(evidence):

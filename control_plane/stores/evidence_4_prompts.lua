@@ -1,0 +1,113 @@
+-- The events of prompts that a call tells, by prompt: each prompt is read once, and what many events tell alike
+-- is told once, found once and counted once.
+--
+-- `likes` is a list of [kind, [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers,
+-- health fields that an event raises by one when it is new, generation of the assignment id]; `days` one of days
+-- in ISO 8601. `prompts` is one of [suffix, pseudonym, owner bucket, events], and each event takes STRIDE
+-- places of `events`: its like, its token (eight bytes of its identity and its minute), its second, its
+-- day, both lists counted from 1, and its own numbers, false where the like has them.
+--
+-- kind s(tart), e(nd), t(ransition: numbers are sequence or -1, would stop, stop, unreliable input, warning,
+-- ordinal or -1, and without a sequence the millisecond and whether the stop says that it was not warned of),
+-- d(isruption), p(art: evidence_1_parts.lua), l(oop of another guard than the one named).
+
+local STRIDE = 5
+
+local function count_version(batch, version, field, by)
+  add(inner(batch.sources, version), field, by)
+end
+
+local function count_treated(batch, guard, treatment, generation, by)
+  local mode = treatment:match('|(%w+)$')
+  if mode == 'warn' or mode == 'enforce' then
+    add(batch.treated, table.concat({ guard, mode, generation }, '|'), by)
+  end
+end
+
+-- A like as its events are learned and counted. Its cells are found when an event of it turns out to be new.
+local function like_at(batch, told)
+  local like = {
+    kind = told[1], conforming = told[3], numbers = told[4], health = told[5], generation = told[6],
+    guards = {}, new = 0, known = 0, newest = 0,
+  }
+  for at, guard in ipairs(told[2]) do
+    like.guards[at] = { name = guard[1], cell_name = guard[2], treatment = guard[3] }
+  end
+  return like
+end
+
+local function find_cells(batch, like)
+  for _, guard in ipairs(like.guards) do guard.cell = cell_id(batch, guard.cell_name) end
+end
+
+-- Transitions are the records that are counted one by one: evidence_2_prompts.lua counts the others.
+local function count_transition(batch, event)
+  local sums, conforming = inner(batch.days, event.day), event.like.conforming
+  if conforming < 0 then return end
+  add(sums, 'records', 1)
+  add(sums, 'conforming', conforming)
+  if event.numbers[1] < 0 then add(sums, 'unnumbered', 1) end
+end
+
+local function take_event(batch, prompt, event)
+  local like = event.like
+  take_back(batch, event.suffix, prompt)
+  if like.new == 0 then find_cells(batch, like) end
+  like.new = like.new + 1
+  if event.second > like.newest then like.newest = event.second end
+  learn(batch, prompt, event)
+  if like.kind == 't' then count_transition(batch, event) end
+end
+
+local function take_prompt(batch, payload, told)
+  local suffix, pseudonym, bucket, events = unpack(told)
+  local prompt = batch.prompts[suffix] or { p = pseudonym, b = bucket, q = {}, g = {} }
+  local event, likes = { suffix = suffix }, batch.likes
+  batch.prompts[suffix] = prompt
+  for at = 1, #events, STRIDE do
+    local place = events[at]
+    local like = likes[place] or like_at(batch, payload.likes[place])
+    likes[place] = like
+    if is_new(batch, prompt, suffix, events[at + 1]) then
+      event.like, event.second, event.day = like, events[at + 2], payload.days[events[at + 3]]
+      event.numbers = events[at + 4] or like.numbers
+      take_event(batch, prompt, event)
+    else
+      like.known = like.known + 1
+    end
+  end
+end
+
+local function count_like(batch, like)
+  local name = like.guards[1].cell_name
+  local version = version_of(batch, name)
+  batch.fresh, batch.repeated = batch.fresh + like.new, batch.repeated + like.known
+  if like.known > 0 then count_version(batch, version, 'duplicate', like.known) end
+  if like.new == 0 then return end
+  count_version(batch, version, 'accepted', like.new)
+  batch.newest[version] = math.max(batch.newest[version] or 0, like.newest)
+  for _, guard in ipairs(like.guards) do
+    count_treated(batch, guard.name, guard.treatment, like.generation, like.new)
+  end
+  for _, field in ipairs(like.health) do note(batch, name, field, like.new) end
+end
+
+-- Read at once what is known of the prompts of these suffixes.
+local function read_prompts(batch, told)
+  for from = 1, #told, AT_ONCE do
+    local keys, suffixes = {}, {}
+    for at = from, math.min(from + AT_ONCE - 1, #told) do
+      suffixes[#suffixes + 1] = told[at][1]
+      keys[#keys + 1] = 'ps:' .. batch.slot .. ':' .. told[at][1]
+    end
+    for at, held in ipairs(redis.call('MGET', unpack(keys))) do
+      batch.prompts[suffixes[at]] = held and cmsgpack.unpack(held) or nil
+    end
+  end
+end
+
+local function take_prompts(batch, payload)
+  read_prompts(batch, payload.prompts)
+  for _, told in ipairs(payload.prompts) do take_prompt(batch, payload, told) end
+  for _, like in pairs(batch.likes) do count_like(batch, like) end
+end
