@@ -15,7 +15,9 @@ from control_plane.http import (
     requests,
     rollbacks,
     rollouts,
+    telemetry,
     tokens,
+    violations,
     volume,
     waves,
 )
@@ -23,12 +25,14 @@ from control_plane.http.resources import PREFIX
 
 RESOURCES = (
     environments,
+    telemetry,
     owners,
     rollouts,
     cohorts,
     waves,
     evidence,
     volume,
+    violations,
     gate_evaluations,
     promotions,
     plans,

@@ -137,6 +137,7 @@ def environment_answer(environment: Environment) -> EnvironmentAnswer:
         links={
             "self": address,
             "rollbacks": f"{address}/rollbacks",
+            "telemetry": f"{address}/telemetry",
             "guards": {
                 guard: rollout_address(environment.name, guard) for guard in environment.guards
             },

@@ -131,6 +131,7 @@ def rollout_answer(environment: Environment, rollout: Rollout) -> RolloutAnswer:
             "waves": f"{address}/waves",
             "gate_evaluations": f"{address}/gate-evaluations",
             "promotions": f"{address}/promotions",
+            "violations": f"{address}/violations",
             "rollbacks": f"{environment_address(rollout.environment)}/rollbacks",
         },
     )

@@ -40,6 +40,9 @@ def answers(context, admin, operator, rollout, passed_gate) -> list[Any]:
             operator.get(f"{rollout}/waves/1"),
             operator.get(f"{evaluations}/{gate.id}"),
             operator.get(f"{PLACE}/rollbacks"),
+            operator.get(f"{PLACE}/telemetry"),
+            operator.get(f"{PLACE}/telemetry/sources"),
+            operator.get(f"{rollout}/violations"),
             operator.get(f"{PLACE}/owners/a"),
             operator.get("/api/v1/audit-events"),
         )

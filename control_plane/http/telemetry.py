@@ -1,0 +1,135 @@
+"""Whether an environment's telemetry arrives as it should: intake's health, for programs."""
+
+from datetime import date, datetime
+from hashlib import sha256
+
+from flask import Response
+from pydantic import ConfigDict, Field
+
+from control_plane.http import answers, requests
+from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.parameters import EnvironmentPath, PageQuery
+from control_plane.http.resources import environment_address, resource
+from control_plane.queries import cards
+from control_plane.queries.cursors import part
+from control_plane.queries.intake_health import SourceHealth, intake_health
+from control_plane.queries.pages import TelemetryState
+from reducer.vocabulary import Mode, Role
+
+blueprint = resource("telemetry", "What intake took in, what it did not, and from whom.")
+
+RULE = "/environments/<environment>/telemetry"
+
+
+class _Read(Answer):
+    """An answer with the fields of a value of the read model."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class IntakeCountsAnswer(_Read):
+    """Counters of intake since it began; a reason or fault that never came is not listed.
+
+    Items are `accepted`, `duplicate`, `refused`, `quarantined` (their Resource names no
+    environment or version) or `ignored` (nobody's business). `streams` are faults of streams of
+    metric points, `overflow` what went beyond a bound. Violations that no trusted producer, or no
+    assignment id, stands behind change nothing.
+    """
+
+    accepted: int
+    duplicate: int
+    refused: dict[str, int]
+    quarantined: dict[str, int]
+    ignored: dict[str, int]
+    streams: dict[str, int]
+    overflow: dict[str, int]
+    untrusted_violations: dict[str, int]
+    unvouched_violations: dict[str, int]
+    unreliable_prompts: int = Field(description="Prompts of hosts that cannot tell failures apart.")
+    dropped_attributes: int
+
+
+class SourceAnswer(_Read):
+    """What came from one producer, by the id of its token, with one service version.
+
+    An empty version: the items named none. `ahead_seconds` is how far the newest record of the
+    last request lay ahead of the clock here, negative behind it; null when nothing was accepted.
+    """
+
+    producer: str
+    version: str
+    counts: IntakeCountsAnswer
+    last_record_at: datetime | None
+    ahead_seconds: int | None
+    is_skewed: bool
+
+
+class StillEnforcingAnswer(_Read):
+    """Records after a rollback under ids from before it: processes that have not ended."""
+
+    guard: str
+    mode: Mode
+    generation: int
+    records: int
+    last_at: datetime
+
+
+class DayHealthAnswer(_Read):
+    """A UTC day that is over; `reason` says why it is not complete, null when it is."""
+
+    day: date
+    reason: str | None
+
+
+class IntakeHealthAnswer(Answer):
+    """The telemetry of one environment; `days` are the last 14, whatever waves they lie in."""
+
+    environment: str
+    state: TelemetryState
+    last_record_at: datetime | None
+    last_record_age_seconds: float | None
+    counts: IntakeCountsAnswer
+    still_enforcing: list[StillEnforcingAnswer]
+    days: list[DayHealthAnswer]
+    links: dict[str, str]
+
+
+@blueprint.get(RULE, responses={200: IntakeHealthAnswer})
+def read_telemetry(path: EnvironmentPath) -> Response:
+    """Read how an environment's telemetry is: counts by reason, the last record, the days."""
+    requests.require(Role.VIEWER, path.environment)
+    context = requests.context()
+    health = intake_health(context, path.environment)
+    arriving = cards.telemetry(context, path.environment)
+    address = environment_address(path.environment)
+    return respond(
+        IntakeHealthAnswer(
+            environment=health.environment,
+            state=arriving.state,
+            last_record_at=health.last_record_at,
+            last_record_age_seconds=arriving.last_record_age_seconds,
+            counts=IntakeCountsAnswer.model_validate(health.counts),
+            still_enforcing=[
+                StillEnforcingAnswer.model_validate(each) for each in health.still_enforcing
+            ],
+            days=[DayHealthAnswer.model_validate(each) for each in health.days],
+            links={
+                "self": f"{address}/telemetry",
+                "sources": f"{address}/telemetry/sources",
+                "environment": address,
+            },
+        )
+    )
+
+
+@blueprint.get(f"{RULE}/sources", responses={200: Page[SourceAnswer]})
+def list_sources(path: EnvironmentPath, query: PageQuery) -> Response:
+    """List what came from each producer with each version, by both."""
+    requests.require(Role.VIEWER, path.environment)
+    found = intake_health(requests.context(), path.environment).sources
+    shown, following = part(found, _cursor, after=query.cursor, limit=query.limit)
+    return respond(answers.page([SourceAnswer.model_validate(each) for each in shown], following))
+
+
+def _cursor(source: SourceHealth) -> str:
+    return sha256(f"{source.producer}\x00{source.version}".encode()).hexdigest()[:16]

@@ -1,0 +1,52 @@
+"""Violations of invariants: recorded once each, and never changed."""
+
+from datetime import datetime
+
+from flask import Response
+
+from control_plane.http import answers, requests
+from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.parameters import NumberedPageQuery, RolloutPath
+from control_plane.http.resources import resource
+from control_plane.http.rollouts import RULE
+from control_plane.queries.violations import recorded_violations
+from control_plane.state import Violation
+from reducer.vocabulary import Invariant, Mode, Role
+
+blueprint = resource("violations", "What must never happen, and did.")
+
+
+class ViolationAnswer(Answer):
+    """One violated invariant, shown by records of trusted producers with valid assignment ids.
+
+    `id` counts over all guards of the environment; `mode` and `generation` are those of the
+    assignment id, `at` is when it was recorded.
+    """
+
+    id: int
+    invariant: Invariant
+    guard: str
+    mode: Mode
+    generation: int
+    at: datetime
+
+
+@blueprint.get(f"{RULE}/violations", responses={200: Page[ViolationAnswer]})
+def list_violations(path: RolloutPath, query: NumberedPageQuery) -> Response:
+    """List the guard's violations, newest first."""
+    requests.require(Role.VIEWER, path.environment)
+    shown, following = recorded_violations(
+        requests.context(), path.environment, path.guard, before=query.cursor, limit=query.limit
+    )
+    return respond(answers.page([_answer(each) for each in shown], following))
+
+
+def _answer(violation: Violation) -> ViolationAnswer:
+    return ViolationAnswer(
+        id=violation.id,
+        invariant=violation.invariant,
+        guard=violation.guard,
+        mode=violation.mode,
+        generation=violation.generation,
+        at=violation.at,
+    )
