@@ -76,7 +76,7 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         ),
         owner_days=OwnerDayTable.of(rows, scale),
         contract=_contract(context, rollout, complete),
-        violations=_violations(context, environment, wave),
+        violations=_violations(context, rollout, wave, switched=sum(row.switched for row in rows)),
         roster=() if roster is None else roster.pseudonyms,
         baseline=None if before is None else before.table(scale),
         policy=policy_at(context.policies.of(environment), wave),
@@ -138,8 +138,20 @@ def _contract(context: Context, rollout: Rollout, complete: Sequence[date]) -> S
     return Share(last[0].conforming, last[0].records)
 
 
-def _violations(context: Context, environment: str, wave: Wave) -> Mapping[Invariant, int]:
-    """Count every violation of the environment since the wave opened."""
-    found = context.incidents.violations(environment)
-    counted = Counter(each.invariant for each in found if each.at > wave.opened_at)
-    return dict(sorted(counted.items()))
+def _violations(
+    context: Context, rollout: Rollout, wave: Wave, *, switched: int
+) -> Mapping[Invariant, int]:
+    """Count every violation of the environment since the wave opened.
+
+    So many prompts of this guard that switched are told by the owner-days: those that were
+    recorded as violations, too, are not counted again.
+    """
+    found = context.incidents.violations(rollout.environment)
+    since = [each for each in found if each.at > wave.opened_at]
+    counted = Counter(each.invariant for each in since)
+    recorded = sum(
+        each.guard == rollout.guard and each.invariant is Invariant.TREATMENT_SWITCHED
+        for each in since
+    )
+    counted[Invariant.TREATMENT_SWITCHED] -= min(recorded, switched)
+    return dict(sorted((+counted).items()))

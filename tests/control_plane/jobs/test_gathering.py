@@ -7,7 +7,9 @@ import orjson
 import pytest
 
 from analysis.evidence import Share, WaveEvidence
+from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.jobs.concluding import evidence_of
+from control_plane.jobs.deciding import decide_overdue
 from control_plane.jobs.gathering import gather
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.state import Evaluation
@@ -59,6 +61,39 @@ def test_a_prompt_that_switched_its_mode_counts_against_its_wave(week):
     tell_two(week)
     assert switched(week) == 1
     assert week.evaluate().verdict == Verdict.BEYOND
+
+
+def test_a_switched_prompt_that_was_recorded_as_a_violation_counts_once(week):
+    tell_two(week)
+    rollout, wave, gate = week.rollout, week.wave, gate_for(week.rollout.phase)
+    assert gate is not None
+    week.calendar.now += timedelta(minutes=3)
+    decide_overdue(week.context, rollout.environment)
+    recorded = week.context.incidents.violations(rollout.environment)
+    assert [each.invariant for each in recorded] == [Invariant.TREATMENT_SWITCHED]
+
+    evidence = evidence_of(gather(week.context, rollout, wave, gate=gate).gathered)
+    assert evidence.violations == {Invariant.TREATMENT_SWITCHED: 1}
+
+
+@pytest.mark.parametrize(
+    ("guard", "counted"),
+    [
+        pytest.param(GUARD, 1, id="of the guard, so that the owner-day may be its own"),
+        pytest.param(OTHER_GUARD, 2, id="of another guard"),
+    ],
+)
+def test_a_recorded_switch_counts_whether_or_not_an_owner_day_shows_one(week, guard, counted):
+    rollout, wave, gate = week.rollout, week.wave, gate_for(week.rollout.phase)
+    assert gate is not None
+    broken = FoundViolation("p-2", Invariant.TREATMENT_SWITCHED, guard, Mode.WARN, 1)
+    latch(week.context, rollout.environment, [broken])
+    evidence = evidence_of(gather(week.context, rollout, wave, gate=gate).gathered)
+    assert evidence.violations == {Invariant.TREATMENT_SWITCHED: 1}
+
+    tell_two(week)
+    evidence = evidence_of(gather(week.context, rollout, wave, gate=gate).gathered)
+    assert evidence.violations == {Invariant.TREATMENT_SWITCHED: counted}
 
 
 @pytest.mark.parametrize(
