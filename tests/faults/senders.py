@@ -23,16 +23,17 @@ from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import Assigner, Prompt, logs
-from tests.control_plane.web_workers import web_worker
+from tests.control_plane.web_workers import PATIENCE_S, web_worker
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, world_in
 
 OWNERS, PROMPTS = 8, 5
-PATIENCE_S = 60.0
+# As the exporters of OpenTelemetry's SDKs do; what has no answer by then counts as unanswered.
+EXPORTERS_WAIT_S = 10.0
 
 
-def exporter_pool() -> urllib3.PoolManager:
-    """Return connections of an exporter: what has no answer in 10 s counts as unanswered."""
-    return urllib3.PoolManager(retries=False, timeout=10.0)
+def exporter_pool(*, waits_s: float = PATIENCE_S) -> urllib3.PoolManager:
+    """Return connections of an exporter, which waits so long for an answer."""
+    return urllib3.PoolManager(retries=False, timeout=waits_s)
 
 
 @dataclass
@@ -110,6 +111,7 @@ class Sender(threading.Thread):
     bodies: int
     acknowledged: threading.Semaphore
     copies: int = 1
+    waits_s: float = PATIENCE_S
     answers: Counter[int] = field(default_factory=Counter)
     run_id: str = field(default_factory=lambda: os.urandom(8).hex())
 
@@ -119,7 +121,7 @@ class Sender(threading.Thread):
     __hash__ = threading.Thread.__hash__
 
     def run(self) -> None:
-        pool = exporter_pool()
+        pool = exporter_pool(waits_s=self.waits_s)
         for number in range(self.bodies):
             body = self.deployment.body(self.owner, f"{self.run_id}-{number}")
             copies = [
@@ -153,10 +155,18 @@ class Load:
     before: Counter[int]
 
     @classmethod
-    def on(cls, deployment: Deployment, *, bodies: int, copies: int = 1) -> "Load":
+    def on(
+        cls,
+        deployment: Deployment,
+        *,
+        bodies: int,
+        copies: int = 1,
+        waits_s: float = PATIENCE_S,
+    ) -> "Load":
         acknowledged = threading.Semaphore(0)
         senders = [
-            Sender(deployment, owner, bodies, acknowledged, copies) for owner in range(OWNERS)
+            Sender(deployment, owner, bodies, acknowledged, copies, waits_s)
+            for owner in range(OWNERS)
         ]
         before = deployment.stored()
         for sender in senders:

@@ -24,6 +24,7 @@ from control_plane.stores.evidence_events import (
 )
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Cohort, Mode, Outcome
+from tests.control_plane.web_workers import PATIENCE_S
 
 HERE = "internal"
 DAY = date(2027, 1, 15)
@@ -95,11 +96,11 @@ def test_a_store_killed_again_and_again_under_load_loses_and_doubles_nothing(ser
         writer.start()
     for _ in range(KILLS):
         for _ in range(WRITERS * BATCHES // (KILLS + 1)):
-            assert acknowledged.acquire(timeout=20)
+            assert acknowledged.acquire(timeout=PATIENCE_S)
         server.kill()
         assert server.ensure_running()
     for writer in writers:
-        writer.join(timeout=20)
+        writer.join(timeout=PATIENCE_S)
         assert not writer.is_alive()
 
     assert sum(writer.refusals for writer in writers) > 0, "no kill met any traffic"

@@ -4,6 +4,7 @@ import pytest
 
 from reducer.vocabulary import Role
 from tests.control_plane.http.conftest import PLACE, assert_problem
+from tests.control_plane.web_workers import PATIENCE_S
 
 
 def ask(client, rollout, key, body=None):
@@ -55,16 +56,16 @@ def test_a_key_whose_first_request_still_runs_is_asked_to_wait(
 
     def slow_put(self, environment, job):
         entered.set()
-        assert leave.wait(20)
+        assert leave.wait(PATIENCE_S)
         true_put(self, environment, job)
 
     monkeypatch.setattr(type(context.jobs), "put", slow_put)
     first = threading.Thread(target=lambda: answers.append(ask(operator, rollout, "k1")))
     first.start()
-    assert entered.wait(20)
+    assert entered.wait(PATIENCE_S)
     second = ask(operator, rollout, "k1")
     leave.set()
-    first.join(20)
+    first.join(PATIENCE_S)
     assert_problem(second, 409, "idempotency-in-progress")
     assert second.headers["Retry-After"] == "1"
     assert answers[0].status_code == 202

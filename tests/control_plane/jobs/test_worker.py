@@ -13,10 +13,8 @@ from control_plane.stores.jobs import Job, JobKind
 from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
 from reducer.vocabulary import Gate, Mode
 from tests.control_plane.lives import Life
+from tests.control_plane.web_workers import PATIENCE_S, until
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
-
-# So often is asked for what another thread does, before it is given up.
-MANY = 100_000
 
 
 @pytest.fixture
@@ -104,7 +102,7 @@ def test_a_lease_is_renewed_while_a_job_runs(life, monkeypatch):
     life.context.jobs.lease(ENVIRONMENT, "one")
     life.store.pexpire(lease, 2000)
     with worker._lease_kept(ENVIRONMENT):
-        assert any(int(life.store.pttl(lease)) > 2000 for _ in range(MANY))
+        assert until(lambda: int(life.store.pttl(lease)) > 2000)
 
 
 def test_evidence_that_cannot_be_read_fails_its_evaluation_and_no_other_job(life, caplog):
@@ -179,11 +177,9 @@ def test_a_worker_runs_until_it_is_told_to_stop(life):
     stop = threading.Event()
     thread = threading.Thread(target=Worker(life.context, holder="one").run, args=(stop,))
     thread.start()
-    is_done = any(
-        life.evaluation(number).status is not EvaluationStatus.PENDING for _ in range(MANY)
-    )
+    is_done = until(lambda: life.evaluation(number).status is not EvaluationStatus.PENDING)
     stop.set()
-    thread.join(10)
+    thread.join(PATIENCE_S)
     assert is_done
     assert not thread.is_alive()
 
