@@ -44,10 +44,11 @@ from control_plane.ingest import otlp_proto  # noqa: E402
 from control_plane.ingest.dialects.registry import wanted  # noqa: E402
 from control_plane.ingest.door import Door  # noqa: E402
 from control_plane.ingest.evidence import Bookkeeper  # noqa: E402
+from control_plane.ingest.forms import Forms, Known  # noqa: E402
 from control_plane.ingest.intake import Intake  # noqa: E402
+from control_plane.ingest.portions import Told, portions  # noqa: E402
 from control_plane.ingest.reading import Receiving, read_logs  # noqa: E402
 from control_plane.ingest.wire import Limits  # noqa: E402
-from control_plane.ingest.wordings import Wordings  # noqa: E402
 from control_plane.otlp_door import OtlpRequest  # noqa: E402
 from control_plane.settings import Settings  # noqa: E402
 from control_plane.startup import open_store  # noqa: E402
@@ -114,7 +115,7 @@ def measure_logs(keys: tuple[bytes, bytes]) -> None:
     for owners in (FEW, OWNERS):
         bodies = list(islice(log_bodies(keys, owners=owners), BODIES))
         bookkeeper = Bookkeeper(ENVIRONMENT, keys[1], "token")
-        receiving = Receiving(ENVIRONMENT, time.time_ns(), wordings=Wordings())
+        receiving = Receiving(ENVIRONMENT, time.time_ns(), forms=Forms())
         print(f"\nlogs of {owners} owners, {EVENTS} events a body, CPU us for an event")
         compare(
             bodies,
@@ -137,11 +138,16 @@ def decode(body: bytes) -> object:
 
 def aggregate(body: bytes, *, bookkeeper: Bookkeeper, receiving: Receiving) -> bytes:
     """Return what the store is sent for a body."""
-    batches = otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs)
-    booked = [bookkeeper.book(record) for record in read_logs(batches, receiving).records]
-    events = tuple(event for each in booked for event in each.events)
-    sightings = frozenset(each.sighting for each in booked if each.sighting is not None)
-    return EvidenceBatch(events=events, sightings=sightings).packed()
+    assert receiving.forms is not None
+    known = Known(receiving.forms, receiving.now_ns, receiving.clock)
+    batches = otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs, known=known)
+    decoded = read_logs(batches, receiving)
+    runs = [bookkeeper.book_run(run) for run in decoded.repeated]
+    told: list[Told] = [(run.events, run.sightings) for run in runs]
+    booked = [bookkeeper.book(record) for record in decoded.records]
+    told += [(each.events, each.sightings) for each in booked]
+    (portion,) = portions(told)
+    return EvidenceBatch(portion.events, portion.sightings).packed()
 
 
 def compare(bodies: list[bytes], items: int, ways: dict[str, Callable[[bytes], object]]) -> None:

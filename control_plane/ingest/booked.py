@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest.tellings import Likes
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, Sighting
@@ -19,16 +18,10 @@ E = TypeVar("E", bound=CountedEvent)
 
 
 class Backing(NamedTuple):
-    """A verified assignment id: what it says, and the cell of what it vouches for.
-
-    `owner` is what the identities of the owner's events begin with; `likes` is shared by all ids
-    of the cell and the generation.
-    """
+    """A verified assignment id: what it says, and the cell of what it vouches for."""
 
     assigned: Assignment
     cell: Cell
-    owner: bytes
-    likes: Likes
 
 
 class Booked(NamedTuple):
@@ -38,16 +31,20 @@ class Booked(NamedTuple):
     that nothing vouches for are only counted, by the events themselves.
     """
 
-    events: tuple[CountedEvent | events.RepeatedEvent, ...]
+    events: tuple[CountedEvent, ...]
     sighting: Sighting | None = None
     violations: tuple[FoundViolation, ...] = ()
+
+    @property
+    def sightings(self) -> tuple[Sighting, ...]:
+        """The sighting, if there is one."""
+        return () if self.sighting is None else (self.sighting,)
 
     def of_untrusted(self) -> "Booked":
         """Return what the record of an untrusted producer adds: its violations are counted too."""
         if not self.violations:
             return self
         first, *rest = self.events
-        assert not isinstance(first, events.RepeatedEvent)  # they violate nothing
         broken = [each.invariant for each in self.violations]
         return Booked((counting(first, UNTRUSTED_VIOLATION, broken), *rest), self.sighting)
 

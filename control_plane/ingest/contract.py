@@ -41,9 +41,6 @@ COMPLETED = "agent.guard.prompt.completed"
 OLDER_INPUT_TOKENS = "agent.guard.usage.input_tokens"
 OLDER_OUTPUT_TOKENS = "agent.guard.usage.output_tokens"
 
-# Records of these say little that others did not say before: a host's whole vocabulary is small.
-REPEATED_EVENTS = frozenset({contract.TRANSITION, contract.PROMPT_START})
-
 DECISIONS = {word.value: word for word in Decision}
 DISRUPTION_KINDS = {word.value: word for word in DisruptionKind}
 EXECUTION_STATUSES = {word.value: word for word in ExecutionStatus}

@@ -9,6 +9,7 @@ from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.answers import Signal, explain, partial, status, success
 from control_plane.ingest.dialects.registry import wanted
 from control_plane.ingest.intake import Intake, Receipt
+from control_plane.ingest.otlp import ResourceLogs
 from control_plane.ingest.wire import (
     ACCEPTED_CONTENT_ENCODINGS,
     Busy,
@@ -93,7 +94,7 @@ class Door:
         limits = self._limits
         match signal:
             case Signal.LOGS:
-                logs = decoder.decode_logs(body, limits=limits, wanted=_WANTED.logs)
+                logs = self._logs(encoding, body)
                 return self._intake.receive_logs(logs, sender=sender, body=body)
             case Signal.METRICS:
                 points = decoder.decode_metrics(body, limits=limits, wanted=_WANTED.points)
@@ -101,6 +102,13 @@ class Door:
             case Signal.TRACES:
                 spans = decoder.decode_spans(body, limits=limits, wanted=_WANTED.spans)
                 return self._intake.receive_spans(spans, sender=sender, body=body)
+
+    def _logs(self, encoding: Encoding, body: bytes) -> tuple[ResourceLogs, ...]:
+        if encoding is Encoding.JSON:
+            return otlp_json.decode_logs(body, limits=self._limits, wanted=_WANTED.logs)
+        return otlp_proto.decode_logs(
+            body, limits=self._limits, wanted=_WANTED.logs, known=self._intake.known()
+        )
 
 
 def _reasons(receipt: Receipt) -> str:

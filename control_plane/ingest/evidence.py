@@ -8,14 +8,8 @@ from typing import TypeAlias
 
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
-from control_plane.ingest.event_time import DAY_NS, iso_day, utc_day
-from control_plane.ingest.identity import (
-    digest63,
-    event_identity,
-    joined_identity,
-    owner_fields,
-    prefixed,
-)
+from control_plane.ingest.event_time import DAY_NS, utc_day
+from control_plane.ingest.identity import digest63, event_identity, prompt_digest
 from control_plane.ingest.point_evidence import places_of, point_event, volume_of
 from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
@@ -28,20 +22,14 @@ from control_plane.ingest.records import (
     PromptEvent,
     PromptPart,
     Record,
-    Repetition,
     SessionOpened,
     Transition,
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
-from control_plane.ingest.tellings import (
-    BOUNDS,
-    NAMES,
-    Likes,
-    Telling,
-    part_of,
-    telling_of,
-)
+from control_plane.ingest.repetitions import Rebooked, Repetitions
+from control_plane.ingest.tellings import BOUNDS, NAMES, part_of
 from control_plane.ingest.violations import broken_by, shown_by, vouched
+from control_plane.ingest.wordings import Repeated
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
@@ -69,9 +57,15 @@ class Bookkeeper:
         self._tag_key = tag_key
         self._producer = producer
         self._backings = lru_cache(REMEMBERED)(self._verified_all)
-        self._likes = lru_cache(REMEMBERED)(_likes)
         self._prompt = lru_cache(REMEMBERED)(_prompt)
         self._sighting = lru_cache(REMEMBERED)(self._sighted)
+        self._repetitions = Repetitions(
+            environment,
+            vouch=self._backings,
+            sighting=self._sighting,
+            bucket_of=_owner_bucket,
+            remembered=REMEMBERED,
+        )
 
     def book(self, record: Record) -> Booked:
         """Return what the record adds.
@@ -80,8 +74,6 @@ class Bookkeeper:
             Refusal: an assignment id is forged, or the ids are of several owners.
         """
         match record:
-            case Repetition():
-                return self._book_again(record)
             case CounterPoint() | DurationPoint():
                 return self._book_point(record)
             case FlagEvaluation():
@@ -92,6 +84,10 @@ class Bookkeeper:
                 return self._book_part(record)
             case _:
                 return self._book_event(record)
+
+    def book_run(self, run: Repeated) -> Rebooked:
+        """Return what the records of a run add; those that are left are to be booked alone."""
+        return self._repetitions.book(run)
 
     def expose(self, item: Exposed) -> Booked:
         """Return what a refused item with content adds: a violation, and no evidence."""
@@ -120,35 +116,6 @@ class Bookkeeper:
             return Booked(booked, sighting)
         found = vouched(broken, assigned, identity=booked[0].seen.digest)
         return Booked(booked, sighting, found)
-
-    def _book_again(self, again: Repetition) -> Booked:
-        """Return what the record adds, with all that its wording alone decides worked out once."""
-        telling = telling_of(again.wording)
-        version = again.origin.service_version
-        backing = self._backings(again.assignment_ids, version, telling.about)
-        if not backing or telling.breaks(backing[0].assigned):
-            return self._book_event(again.spelt_out())
-        booked = [self._repeated_event(again, telling, each) for each in backing]
-        sighting = self._sighting(
-            backing[0].assigned.pseudonym,
-            version,
-            again.time_ns // DAY_NS,
-            is_of_prompt=telling.is_bound,
-        )
-        return Booked(tuple(booked), sighting)
-
-    def _repeated_event(
-        self, again: Repetition, telling: Telling, backing: Backing
-    ) -> events.RepeatedEvent:
-        assigned, cell, owner, likes = backing
-        _, _, time_ns, prompt_id, _ = again
-        digest = telling.identity(owner, prefixed(prompt_id))
-        return events.RepeatedEvent(
-            likes.of(telling, cell, assigned.generation, time_ns),
-            events.Seen(digest, time_ns // NANOSECONDS),
-            self._prompt(assigned.pseudonym, prompt_id),
-            iso_day(time_ns),
-        )
 
     def _book_part(self, record: PromptPart | SessionOpened) -> Booked:
         """Return what a part of a prompt adds; what adds up counts once, whatever the guards."""
@@ -180,7 +147,7 @@ class Bookkeeper:
         return Booked((self._volume(record, guard=guard), *looped), None, found)
 
     def _looped(self, record: LoopDetected, backing: Backing) -> events.PromptEvent:
-        assigned, cell, *_ = backing
+        assigned, cell = backing
         return events.PromptEvent(
             seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
             prompt=self._prompt(assigned.pseudonym, record.prompt_id),
@@ -192,7 +159,7 @@ class Bookkeeper:
         )
 
     def _prompt_event(self, record: PromptRecord, backing: Backing) -> events.PromptEvent:
-        assigned, cell, *_ = backing
+        assigned, cell = backing
         began = began_ns(record)
         return events.PromptEvent(
             seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
@@ -209,8 +176,7 @@ class Bookkeeper:
         if isinstance(found, Forged):
             return found
         cell = Cell(found.guard, version, found.wave, found.cohort, found.mode)
-        owner = owner_fields(self._environment, found.guard, found.pseudonym)
-        return Backing(found, cell, owner, self._likes(cell.name, found.generation))
+        return Backing(found, cell)
 
     def _vouch(self, record: VouchedRecord) -> tuple[Backing, ...]:
         """Return what is behind a record, one for each guard it is about; () when nothing is."""
@@ -326,7 +292,7 @@ class Bookkeeper:
             )
         except Refusal:
             return None
-        for assigned, cell, *_ in backings:
+        for assigned, cell in backings:
             if assigned.guard == point.guard:
                 return PointOwner(
                     assigned.pseudonym,
@@ -373,14 +339,10 @@ def _known(guard: str | None) -> str:
 
 
 def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
-    digest = joined_identity(prefixed("prompt", pseudonym) + prefixed(prompt_id))
-    return events.PromptKey(pseudonym, f"{digest & (2**64 - 1):016x}", _owner_bucket(pseudonym))
+    suffix = prompt_digest(pseudonym, prompt_id).suffix
+    return events.PromptKey(pseudonym, suffix, _owner_bucket(pseudonym))
 
 
 @lru_cache(REMEMBERED)
 def _owner_bucket(pseudonym: str) -> int:
     return pack(pseudonym)[0]
-
-
-def _likes(_cell: str, _generation: int) -> Likes:
-    return Likes()

@@ -129,8 +129,11 @@ def name(attributes: Attributes, key: str, pattern: re.Pattern[str]) -> str | No
 def assignment_ids(attributes: Attributes) -> tuple[str, ...]:
     """Read the assignment ids: one string, several joined by `~`, or an array of strings."""
     value = attributes.get(ASSIGNMENT_ID)
-    if value is None:
-        return ()
+    return () if value is None else ids_of(value)
+
+
+def ids_of(value: Value) -> tuple[str, ...]:
+    """Read the assignment ids of an attribute that is there."""
     # An owner's records come many at a time.
     return (_known_ids if _is_short(value) else _split_ids)(value)
 

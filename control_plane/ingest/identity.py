@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from control_plane.ingest.otlp import (
     Attributes,
@@ -16,8 +17,16 @@ from control_plane.ingest.otlp import (
 from control_plane.ingest.records import Origin
 from reducer.rollout.fields import length_prefixed
 
-# An owner's events come many at a time, and share most fields of their identities.
-prefixed = lru_cache(maxsize=16_384)(length_prefixed)
+# An owner's prompts come many at a time.
+_prefixed = lru_cache(maxsize=16_384)(length_prefixed)
+_MODULUS, _HALF = 2**63, 2**62
+
+
+class PromptDigest(NamedTuple):
+    """What stands for a prompt of an owner: the name that the store knows it by, and its addend."""
+
+    suffix: str
+    addend: int
 
 
 def digest63(*fields: str) -> int:
@@ -25,7 +34,7 @@ def digest63(*fields: str) -> int:
 
     Two's complement, so that a store's integer sets hold it in 8 bytes; from -2**62 to 2**62 - 1.
     """
-    return joined_identity(length_prefixed(*fields))
+    return _signed(blake2b(length_prefixed(*fields), digest_size=8).digest())
 
 
 def event_identity(
@@ -42,20 +51,35 @@ def event_identity(
     `part` is the sequence of a transition and the kind of a disruption; starts and ends have
     none. The guard is part of it: one prompt under two guards counts once for each.
     """
-    owner = owner_fields(environment, guard, pseudonym)
-    return joined_identity(
-        owner + prefixed(event_name) + prefixed(prompt_id) + length_prefixed(part)
-    )
+    prompt = prompt_digest(pseudonym, prompt_id)
+    return identity_of(prompt.addend, event_addend(environment, guard, event_name, part))
 
 
-def owner_fields(environment: str, guard: str, pseudonym: str) -> bytes:
-    """Return the beginning of the identities of an owner's events under a guard."""
-    return prefixed("event", environment, guard, pseudonym)
+def prompt_digest(pseudonym: str, prompt_id: str) -> PromptDigest:
+    """Return what stands for a prompt in the store and in the identities of all its events."""
+    text = prompt_id.encode()
+    fields = _prefixed("prompt", pseudonym) + len(text).to_bytes(4, "big") + text
+    digest = blake2b(fields, digest_size=16).digest()
+    return PromptDigest(digest[:8].hex(), int.from_bytes(digest[8:], "big") >> 1)
 
 
-def joined_identity(fields: bytes) -> int:
-    """Return the identity of an event whose length-prefixed fields are joined already."""
-    return int.from_bytes(blake2b(fields, digest_size=8).digest(), "big", signed=True) >> 1
+def event_addend(environment: str, guard: str, event_name: str, part: str) -> int:
+    """Return what an event's identity has in common with the same event of all other prompts."""
+    fields = length_prefixed("event", environment, guard, event_name, part)
+    return int.from_bytes(blake2b(fields, digest_size=8).digest(), "big") >> 1
+
+
+def identity_of(prompt: int, event: int) -> int:
+    """Return the identity of an event of a prompt: the sum of both addends modulo 2**63, signed.
+
+    Each addend is a digest of its own fields, so that two identities are equal by chance as seldom
+    as two digests; one hash of a prompt does for all its events.
+    """
+    return (prompt + event) % _MODULUS - _HALF
+
+
+def _signed(digest: bytes) -> int:
+    return int.from_bytes(digest, "big", signed=True) >> 1
 
 
 def point_identity(stream: int, *, interval: tuple[int, int], value: float) -> int:

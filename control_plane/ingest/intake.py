@@ -12,6 +12,7 @@ from control_plane.context import Context
 from control_plane.errors import NotFound, StoreUnavailable
 from control_plane.ingest.booked import Booked
 from control_plane.ingest.evidence import Bookkeeper
+from control_plane.ingest.forms import Forms, Known
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
 from control_plane.ingest.portions import Portion, Told, portions
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
@@ -19,7 +20,6 @@ from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.refused import exposed_by_record
 from control_plane.ingest.refused_counts import record_identity, refused_items
 from control_plane.ingest.rejections import Refusal, Rejected
-from control_plane.ingest.wordings import Wordings
 from control_plane.stores.evidence_events import EvidenceBatch
 from control_plane.stores.refused_items import RefusedItems
 
@@ -42,7 +42,12 @@ class Intake:
         self._context = context
         self._write_seconds = write_seconds
         self._bookkeepers: dict[tuple[str, str], Bookkeeper] = {}
-        self._wordings = Wordings()
+        self._forms = Forms()
+
+    def known(self) -> Known:
+        """Return what log records said before, for the decoder of protobuf bodies."""
+        clock = self._context.clock
+        return Known(self._forms, clock.now_ns(), clock.moment_ns)
 
     def receive_logs(
         self, batches: Iterable[ResourceLogs], *, sender: Identity, body: bytes
@@ -69,12 +74,15 @@ class Intake:
 
     def _receiving(self, sender: Identity) -> Receiving:
         clock = self._context.clock
-        return Receiving(_environment_of(sender), clock.now_ns(), clock.moment_ns, self._wordings)
+        return Receiving(_environment_of(sender), clock.now_ns(), clock.moment_ns, self._forms)
 
     def _take(self, decoded: Decoded, sender: Identity, body: bytes) -> Receipt:
         environment = _environment_of(sender)
         bookkeeper = self._bookkeeper(sender)
-        booked, refused = _book(bookkeeper, decoded.records)
+        rebooked = [bookkeeper.book_run(run) for run in decoded.repeated]
+        records = [record for run in rebooked for record in run.left]
+        booked, refused = _book(bookkeeper, (*records, *decoded.records))
+        accepted = len(booked) + sum([run.accepted for run in rebooked])
         rejected = (*decoded.rejected, *(each.rejected for each in refused))
         exposed = [*decoded.exposed, *(each.exposed for each in refused if each.exposed)]
         told = [*booked, *(bookkeeper.expose(each) for each in exposed)]
@@ -86,20 +94,21 @@ class Intake:
             latch(self._context, environment, violations)
         elif violations:
             told = [each.of_untrusted() for each in told]
-        if told or health or rejected:
+        if accepted or told or health or rejected:
             now_second = self._context.clock.now_ns() // NANOSECONDS
             whole = EvidenceBatch(
                 events=(),
                 health=health,
-                last_record_second=now_second if booked else 0,
+                last_record_second=now_second if accepted else 0,
                 now_second=now_second,
                 producer=sender.token_id,
                 is_trusted=sender.is_trusted,
                 refused=self._refused_items(rejected, body),
             )
-            added: list[Told] = [(each.events, each.sighting) for each in told]
+            added: list[Told] = [(run.events, run.sightings) for run in rebooked]
+            added += [(each.events, each.sightings) for each in told]
             self._write(environment, whole, list(portions(added)))
-        return Receipt(len(booked), rejected)
+        return Receipt(accepted, rejected)
 
     def _write(self, environment: str, whole: EvidenceBatch, parts: Sequence[Portion]) -> None:
         """Write a request in portions, what is counted of all of it with the last.

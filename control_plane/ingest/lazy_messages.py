@@ -31,7 +31,6 @@ _SINT32 = (FieldDescriptorProto.TYPE_SINT32, _ONCE)
 _COUNTS = (FieldDescriptorProto.TYPE_UINT64, _MANY)
 _UINT32 = (FieldDescriptorProto.TYPE_UINT32, _ONCE)
 _DOUBLE = (FieldDescriptorProto.TYPE_DOUBLE, _ONCE)
-_RECORDS = (FieldDescriptorProto.TYPE_MESSAGE, _MANY)
 
 # By message: our name of a field, its number in the published schema, and its type.
 _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
@@ -46,7 +45,6 @@ _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
         ("observed_time_ns", 11, _FIXED64),
         ("event_name", 12, _TEXT),
     ),
-    "Records": (("items", 2, _RECORDS),),
     "Metric": (
         ("name", 1, _TEXT),
         ("unit", 3, _TEXT),
@@ -142,12 +140,6 @@ class Record(Protocol):
     trace_id: bytes
     body: Sequence[bytes]
     attributes: Sequence[bytes]
-
-
-class Records(Protocol):
-    """ScopeLogs again, its records parsed all at once."""
-
-    items: Sequence[Record]
 
 
 class OneOf(Protocol):
@@ -250,8 +242,6 @@ def _pool() -> DescriptorPool:
             declared.oneof_decl.add(name="value")
         for name, number, (kind, label) in fields:
             field = declared.field.add(name=name, number=number, type=kind, label=label)
-            if kind == FieldDescriptorProto.TYPE_MESSAGE:
-                field.type_name = f".{_PACKAGE}.Record"
             if name in one_of:
                 field.oneof_index = 0
     pool = DescriptorPool()
@@ -269,7 +259,6 @@ REQUEST: Parser[Request] = _parser("Request")
 OF_RESOURCE: Parser[OfResource] = _parser("OfResource")
 OF_SCOPE: Parser[OfScope] = _parser("OfScope")
 RECORD: Parser[Record] = _parser("Record")
-RECORDS: Parser[Records] = _parser("Records")
 METRIC: Parser[Metric] = _parser("Metric")
 SERIES: Parser[Series] = _parser("Series")
 NUMBER_POINT: Parser[NumberPoint] = _parser("NumberPoint")

@@ -1,11 +1,12 @@
 """OTLP's content as neutral values: what protobuf and JSON bodies both decode to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from control_plane.ingest.rejections import Rejected
+from control_plane.ingest.wordings import Run
 
 ATTRIBUTE_LIMIT = 64
 RESOURCE_ATTRIBUTE_LIMIT = 256
@@ -31,17 +32,6 @@ class KeyValues:
 Value: TypeAlias = str | bool | int | float | bytes | tuple["Value", ...] | KeyValues | None
 
 Attributes: TypeAlias = Mapping[str, Value]
-
-
-class Likened(dict[str, Value]):
-    """Attributes of a record that can be told from others without being compared.
-
-    Those with equal `alike` are equal but for the prompt and its assignment ids.
-    """
-
-    __slots__ = ("alike",)
-
-    alike: tuple[int, ...]
 
 
 EMPTY_BODIES: tuple[Value, ...] = (None, "", b"", (), KeyValues(()))
@@ -141,12 +131,18 @@ Point: TypeAlias = NumberPoint | HistogramPoint | OtherPoint
 
 @dataclass(frozen=True, slots=True)
 class ScopeLogs:
-    """The records of one scope; `skipped` counts those of a scope nobody asked for."""
+    """The records of one scope; `skipped` counts those of a scope nobody asked for.
+
+    `runs` are those that say what earlier ones said. `messages` are the items as they came, where
+    others may come that say the same.
+    """
 
     name: str
     version: str
     items: tuple[LogItem | Rejected, ...]
     skipped: int = 0
+    runs: Sequence[Run] = ()
+    messages: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,10 @@
 """OTLP protobuf bodies to neutral values, decoding every slice that repeats only once."""
 
-from collections.abc import Iterable
-
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from control_plane.ingest.contract import REPEATED_EVENTS
-from control_plane.ingest.lazy_messages import RECORD, RECORDS, SPAN, Record
+from control_plane.ingest.contract import SCOPE
+from control_plane.ingest.forms import Known
+from control_plane.ingest.lazy_messages import RECORD, SPAN
 from control_plane.ingest.otlp import (
     LogItem,
     Point,
@@ -19,8 +18,7 @@ from control_plane.ingest.otlp import (
 )
 from control_plane.ingest.proto_envelope import Scope, parse, read_envelope
 from control_plane.ingest.proto_points import read_metric
-from control_plane.ingest.proto_size import LARGE
-from control_plane.ingest.proto_values import is_content, read_attributes, read_likened
+from control_plane.ingest.proto_values import is_content, read_attributes
 from control_plane.ingest.quota import Quota
 from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.ingest.wire import Limits
@@ -28,17 +26,20 @@ from control_plane.ingest.wire import Limits
 Scopes = frozenset[str] | None
 
 
-def decode_logs(body: bytes, *, limits: Limits, wanted: Scopes = None) -> tuple[ResourceLogs, ...]:
+def decode_logs(
+    body: bytes, *, limits: Limits, wanted: Scopes = None, known: Known | None = None
+) -> tuple[ResourceLogs, ...]:
     """Decode an ExportLogsServiceRequest.
 
     Records of scopes that are not `wanted` are only counted, and not looked into; None wants all.
+    Those of guardwave's own scope that say what is `known` come as runs.
     Raises BadBody for bytes that are no such message, TooLarge for too many records.
     """
     quota = Quota(limits.records)
     return tuple(
         ResourceLogs(
             entry.attributes,
-            tuple(_scope_logs(scope, quota, wanted=wanted) for scope in entry.scopes),
+            tuple(_scope_logs(scope, quota, wanted=wanted, known=known) for scope in entry.scopes),
         )
         for entry in read_envelope(body, quota)
     )
@@ -72,30 +73,26 @@ def decode_spans(
     )
 
 
-def _scope_logs(scope: Scope, quota: Quota, *, wanted: Scopes) -> ScopeLogs:
-    name, version, _, items = scope
-    quota.take(len(items))
+def _scope_logs(scope: Scope, quota: Quota, *, wanted: Scopes, known: Known | None) -> ScopeLogs:
+    name, version, records = scope
+    quota.take(len(records))
     if wanted is not None and name not in wanted:
-        return ScopeLogs(name, version, (), skipped=len(items))
-    return ScopeLogs(name, version, tuple(map(_log_item, _records(scope))))
+        return ScopeLogs(name, version, (), skipped=len(records))
+    if known is None or name != SCOPE:
+        return ScopeLogs(name, version, tuple(map(log_item, records)))
+    runs, rest = known.recognise(records)
+    return ScopeLogs(name, version, tuple(map(log_item, rest)), runs=runs, messages=rest)
 
 
-def _records(scope: Scope) -> Iterable[Record]:
-    if len(scope.raw) <= LARGE:
-        return parse(RECORDS, scope.raw).items
-    # one after the other: each is checked for its size, and gone before the next
-    return (parse(RECORD, item) for item in scope.items)
-
-
-def _log_item(record: Record) -> LogItem | Rejected:
-    name = record.event_name
-    read = read_likened if name in REPEATED_EVENTS else read_attributes
+def log_item(message: bytes) -> LogItem | Rejected:
+    """Decode one LogRecord; raises BadBody for bytes that are none."""
+    record = parse(RECORD, message)
     try:
         return LogItem(
             record.time_ns,
             record.observed_time_ns,
-            name,
-            read(record.attributes),
+            record.event_name,
+            read_attributes(record.attributes),
             is_content(record.body),
             record.trace_id,
         )
@@ -104,7 +101,7 @@ def _log_item(record: Record) -> LogItem | Rejected:
 
 
 def _scope_spans(scope: Scope, quota: Quota, *, wanted: Scopes) -> ScopeSpans:
-    name, version, _, items = scope
+    name, version, items = scope
     quota.take(len(items))
     if wanted is not None and name not in wanted:
         return ScopeSpans(name, version, (), skipped=len(items))
@@ -127,7 +124,7 @@ def _span(item: bytes) -> Span | Rejected:
 
 
 def _scope_metrics(scope: Scope, quota: Quota, *, wanted: Scopes) -> ScopeMetrics:
-    name, version, _, items = scope
+    name, version, items = scope
     quota.wrap(len(items))
     is_wanted = wanted is None or name in wanted
     points: list[Point | Rejected] = []

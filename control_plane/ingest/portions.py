@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from control_plane.stores.evidence_events import Event, Sighting
+from control_plane.stores.prompt_events import PromptEvents
 
 # Of the dearest, each of a new prompt of a new owner, 500 take some 50 ms.
 PORTION = 500
 
-Told: TypeAlias = tuple[Sequence[Event], Sighting | None]
+Told: TypeAlias = tuple[Sequence[Event], Sequence[Sighting]]
 
 
 class Portion(NamedTuple):
@@ -21,19 +22,34 @@ class Portion(NamedTuple):
 def portions(told: Iterable[Told], *, most: int = PORTION) -> Iterator[Portion]:
     """Yield what each call takes, at least one portion even of nothing.
 
-    What one record adds stays together, so a portion holds fewer than `most` events and one record
-    more. A sighting goes with the first of its events: what it takes from an owner is never later
-    than what its events add.
+    What is told together stays together, so a portion holds fewer than `most` events and what came
+    last; a prompt's own are cut where they are more. A sighting goes with the first of its events:
+    what it takes from an owner is never later than what its events add.
     """
     events: list[Event] = []
     sightings: set[Sighting] = set()
     known: set[Sighting] = set()
-    for added, sighting in told:
-        if len(events) >= most:
-            yield Portion(tuple(events), frozenset(sightings))
-            events, sightings = [], set()
-        events += added
-        if sighting is not None and sighting not in known:
-            known.add(sighting)
-            sightings.add(sighting)
+    count = 0
+    for added, seen in told:
+        for piece in _pieces(added, most):
+            if count >= most:
+                yield Portion(tuple(events), frozenset(sightings))
+                events, sightings, count = [], set(), 0
+            events += piece
+            count += sum(map(_count, piece))
+            sightings.update([each for each in seen if each not in known])
+            known.update(seen)
     yield Portion(tuple(events), frozenset(sightings))
+
+
+def _pieces(added: Sequence[Event], most: int) -> Iterable[Sequence[Event]]:
+    match added:
+        case (PromptEvents(prompt, events),) if len(events) > most:
+            for start in range(0, len(events), most):
+                yield (PromptEvents(prompt, events[start : start + most]),)
+        case _:
+            yield added
+
+
+def _count(event: Event) -> int:
+    return len(event.events) if isinstance(event, PromptEvents) else 1

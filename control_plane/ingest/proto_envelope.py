@@ -22,11 +22,10 @@ _REMEMBERED_BYTES = 4096
 
 
 class Scope(NamedTuple):
-    """One scope: `raw` is its whole message, `items` the slices of its records or metrics."""
+    """One scope, and the slices of its records or metrics."""
 
     name: str
     version: str
-    raw: bytes
     items: list[bytes]
 
 
@@ -71,7 +70,7 @@ def _scope(raw: bytes) -> Scope:
     entry = parse(OF_SCOPE, raw)
     joined = _joined(entry.scope)
     read = _known_scope if len(joined) <= _REMEMBERED_BYTES else _read_scope
-    return Scope(*read(joined), raw, list(entry.items))
+    return Scope(*read(joined), list(entry.items))
 
 
 def _resource(slices: Sequence[bytes]) -> Attributes:

@@ -1,14 +1,12 @@
 """AnyValue and attribute lists of OTLP/protobuf; a fault gives up one item, not the body."""
 
 from collections.abc import Iterable, Sequence
-from itertools import count
 from struct import Struct
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1 import common_pb2 as common
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from control_plane.ingest.contract import ASSIGNMENT_ID, PROMPT_ID
 from control_plane.ingest.lazy_messages import ANY_VALUE, PAIR
 from control_plane.ingest.otlp import (
     ELEMENT_LIMIT,
@@ -17,7 +15,6 @@ from control_plane.ingest.otlp import (
     STRING_LIMIT,
     Attributes,
     KeyValues,
-    Likened,
     Value,
 )
 from control_plane.ingest.proto_size import check_size
@@ -37,7 +34,6 @@ NESTED_BYTES = 64 * 1024
 _REMEMBERED = 16_384
 _REMEMBERED_BYTES = 256
 _DOUBLE = Struct("<d").unpack_from
-_OF_ONE_PROMPT = frozenset({PROMPT_ID, ASSIGNMENT_ID})
 
 
 class Pairs(dict[bytes, Pair]):
@@ -55,28 +51,7 @@ class Pairs(dict[bytes, Pair]):
         return pair
 
 
-class Numbers(dict[bytes, int]):
-    """A number for each different attribute, by its slice: one for all prompts and assignments.
-
-    A number is never given again, so what was numbered before stays apart from all that follows.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._next = count(1)
-
-    def __missing__(self, slice_: bytes) -> int:
-        key, _ = PAIRS[slice_]
-        number = 0 if key in _OF_ONE_PROMPT else next(self._next)
-        if len(slice_) <= _REMEMBERED_BYTES:
-            if len(self) >= _REMEMBERED:
-                self.clear()
-            self[slice_] = number
-        return number
-
-
 PAIRS = Pairs()
-NUMBERS = Numbers()
 
 
 def read_resource(message: bytes) -> Attributes:
@@ -99,17 +74,6 @@ def read_attributes(slices: Sequence[bytes]) -> Attributes:
     check_attribute_count(size)
     attributes = dict(map(PAIRS.__getitem__, slices))
     check_no_repeat(len(attributes), size)
-    return attributes
-
-
-def read_likened(slices: Sequence[bytes]) -> Attributes:
-    """Read the attributes of a record, and what others they are like."""
-    size = len(slices)
-    check_attribute_count(size)
-    held = tuple(slices)
-    attributes = Likened(map(PAIRS.__getitem__, held))
-    check_no_repeat(len(attributes), size)
-    attributes.alike = tuple(map(NUMBERS.__getitem__, held))
     return attributes
 
 

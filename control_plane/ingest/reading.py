@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from control_plane.ingest.dialects.dialect import Arrival, Dialect, Fate, Refused, Taken
 from control_plane.ingest.dialects.registry import DIALECTS
 from control_plane.ingest.event_time import Clock, sender_clock
+from control_plane.ingest.forms import Forms
 from control_plane.ingest.identity import digest63, item_identity, resource_digest
 from control_plane.ingest.origin import read_origin
 from control_plane.ingest.otlp import (
@@ -20,9 +21,10 @@ from control_plane.ingest.otlp import (
     ResourceSpans,
     Span,
 )
+from control_plane.ingest.otlp_proto import log_item
 from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.rejections import IgnoreReason, Refusal, Rejected
-from control_plane.ingest.wordings import Wordings
+from control_plane.ingest.wordings import Repeated, Run
 
 Item = TypeVar("Item", bound=LogItem | Point | Span)
 Read: TypeAlias = Callable[[Item, Arrival], Fate]
@@ -34,11 +36,13 @@ _UNKNOWN = (IgnoreReason.UNKNOWN_EVENT, IgnoreReason.UNKNOWN_METRIC)
 class Decoded:
     """What one body holds: records for the store, and every item that is none, with its reason.
 
-    `exposed` are those of the rejected items that carried content. `dropped_attributes` counts
-    attributes of accepted records that their dialect does not know.
+    `repeated` are records that say what earlier ones said. `exposed` are those of the rejected
+    items that carried content. `dropped_attributes` counts attributes of accepted records that
+    their dialect does not know.
     """
 
     records: tuple[Record, ...]
+    repeated: tuple[Repeated, ...]
     rejected: tuple[Rejected, ...]
     exposed: tuple[Exposed, ...]
     ignored_by_reason: Mapping[IgnoreReason, int]
@@ -49,14 +53,13 @@ class Receiving(NamedTuple):
     """What reading knows of the request; `environment` is the credential's.
 
     `now_ns` is the environment's time. `clock` maps a sender's nanoseconds to it, before the
-    accept window is applied. With `wordings`, records that say what earlier ones said come as
-    repetitions.
+    accept window is applied. `forms` learn from what was read.
     """
 
     environment: str
     now_ns: int
     clock: Clock = sender_clock
-    wordings: Wordings | None = None
+    forms: Forms | None = None
 
 
 class _Tally:
@@ -64,6 +67,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.repeated: list[Repeated] = []
         self.rejected: list[Rejected] = []
         self.exposed: list[Exposed] = []
         self.ignored: Counter[IgnoreReason] = Counter()
@@ -88,6 +92,7 @@ class _Tally:
     def decoded(self) -> Decoded:
         return Decoded(
             tuple(self.records),
+            tuple(self.repeated),
             tuple(self.rejected),
             tuple(self.exposed),
             MappingProxyType(dict(self.ignored)),
@@ -101,10 +106,11 @@ class _Asked(Generic[Item]):
     def __init__(self, reads: Sequence[Read[Item]], arrivals: Sequence[Arrival | Rejected]) -> None:
         self._asked = list(zip(reads, arrivals, strict=True))
 
-    def count(self, items: Sequence[Item | Rejected], tally: _Tally) -> None:
+    def count(self, items: Sequence[Item | Rejected], tally: _Tally) -> list[Fate]:
         if not self._asked:
             tally.ignore(IgnoreReason.OTHER_SCOPE, len(items))
-            return
+            return []
+        fates: list[Fate] = []
         for item in items:
             fate: Fate = IgnoreReason.UNKNOWN_EVENT
             for read, arrival in self._asked:
@@ -112,6 +118,8 @@ class _Asked(Generic[Item]):
                 if not isinstance(fate, IgnoreReason) or fate not in _UNKNOWN:
                     break
             tally.count(fate)
+            fates.append(fate)
+        return fates
 
 
 def read_logs(
@@ -124,9 +132,31 @@ def read_logs(
             tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
             speaking = [each for each in dialects if scope.name in each.scopes.logs]
             arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
-            reads = [each.read_log for each in speaking]
-            _Asked[LogItem](reads, arrivals).count(scope.items, tally)
+            asked = _Asked[LogItem]([each.read_log for each in speaking], arrivals)
+            for run in scope.runs:
+                if not _repeat(run, arrivals, tally):
+                    asked.count([log_item(message) for *_, message in run.said], tally)
+            fates = asked.count(scope.items, tally)
+            if receiving.forms is not None:
+                _learn(receiving.forms, scope.messages, fates)
     return tally.decoded()
+
+
+def _repeat(run: Run, arrivals: Sequence[Arrival | Rejected], tally: _Tally) -> bool:
+    """Take in a run, unless the first dialect of its scope, whose it is, refuses its Resource."""
+    if not arrivals or isinstance(arrivals[0], Rejected):
+        return False
+    prompt_id, ids, said = run
+    origin = arrivals[0].origin
+    tally.repeated.append(Repeated(origin, prompt_id, ids or origin.assignment_ids, said))
+    tally.dropped += sum([each[0].dropped for each in said])
+    return True
+
+
+def _learn(forms: Forms, messages: Sequence[bytes], fates: Sequence[Fate]) -> None:
+    for message, fate in zip(messages, fates, strict=False):
+        if isinstance(fate, Taken) and len(fate.records) == 1:
+            forms.learn(message, fate.records[0], fate.dropped)
 
 
 def read_metrics(
@@ -181,7 +211,7 @@ def _arrivals(
             content = digest63("resource", resource_digest(resource))
             arrivals.append(replace(origin, content=content))
         else:
-            arrivals.append(Arrival(origin, scope_version, *receiving[1:]))
+            arrivals.append(Arrival(origin, scope_version, receiving.now_ns, receiving.clock))
     return arrivals
 
 

@@ -4,8 +4,8 @@ Every `time_ns` is nanoseconds since 1970 UTC on the environment's clock. None m
 host did not report the field, which is not the same as zero.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from control_plane.stores.evidence_parts import Part
 from control_plane.stores.evidence_points import Histogram
@@ -228,35 +228,4 @@ LogRecord: TypeAlias = (
 MetricRecord: TypeAlias = CounterPoint | DurationPoint
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wording:
-    """What records say apart from who sent them, when, and of which prompt and assignments.
-
-    `record` is one that says it, and carries no content. Two wordings are the same only when they
-    are one object: that makes one a cheap key.
-    """
-
-    record: PromptStart | Transition
-
-
-class Repetition(NamedTuple):
-    """One more record of a wording that was read before."""
-
-    wording: Wording
-    origin: Origin
-    time_ns: int
-    prompt_id: str
-    assignment_ids: tuple[str, ...]
-
-    def spelt_out(self) -> PromptStart | Transition:
-        """Return the record."""
-        return replace(
-            self.wording.record,
-            origin=self.origin,
-            time_ns=self.time_ns,
-            prompt_id=self.prompt_id,
-            assignment_ids=self.assignment_ids,
-        )
-
-
-Record: TypeAlias = LogRecord | MetricRecord | Repetition
+Record: TypeAlias = LogRecord | MetricRecord

@@ -6,7 +6,7 @@ from datetime import date
 from hashlib import blake2b
 
 from control_plane.ingest.identity import digest63
-from control_plane.ingest.records import Record, Repetition
+from control_plane.ingest.records import Record
 from control_plane.ingest.rejections import Rejected, RejectReason
 from control_plane.stores.refused_items import RefusedItems
 
@@ -47,5 +47,4 @@ def refused_items(
 
 def record_identity(record: Record) -> int:
     """Return a digest of all that a record says and of who sent it."""
-    whole = record.spelt_out() if isinstance(record, Repetition) else record
-    return digest63("record", repr(whole))
+    return digest63("record", repr(record))

@@ -1,9 +1,11 @@
 """What the wording of a record decides of its evidence, whoever and whenever it is about."""
 
-from functools import lru_cache
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from control_plane.ingest.event_time import utc_day, utc_hour
-from control_plane.ingest.identity import joined_identity
+from control_plane.ingest.booked import Backing
+from control_plane.ingest.event_time import utc_day
+from control_plane.ingest.identity import event_addend
 from control_plane.ingest.prompt_news import is_conforming, news_of
 from control_plane.ingest.records import (
     FlagEvaluation,
@@ -15,15 +17,12 @@ from control_plane.ingest.records import (
     PromptStart,
     SessionOpened,
     Transition,
-    Wording,
 )
 from control_plane.ingest.violations import broken_by
-from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import PromptEvent, PromptKey, PromptNews, Seen, Started
+from control_plane.ingest.wordings import Worded, Wording
+from control_plane.stores.evidence_events import OUTCOME_PLACES, PromptEvent, PromptKey, Seen
+from control_plane.stores.prompt_events import Like
 from reducer import contract
-from reducer.rollout.assignment import Assignment
-from reducer.rollout.fields import length_prefixed
-from reducer.vocabulary import Mode
 
 NAMES: dict[type[LogRecord], str] = {
     PromptStart: contract.PROMPT_START,
@@ -36,6 +35,7 @@ NAMES: dict[type[LogRecord], str] = {
     FlagEvaluation: contract.FLAG_EVALUATION,
 }
 BOUNDS = (PromptStart, PromptEnd)
+AT_START = 0
 _REMEMBERED = 4096
 
 
@@ -56,79 +56,61 @@ def part_of(record: LogRecord) -> str:
             return ""
 
 
-class Telling:
-    """What one wording decides. `news` is None where the hour of the prompt is part of it."""
+class Told(NamedTuple):
+    """What one wording decides under the guards of one owner.
 
-    __slots__ = (
-        "_breaks",
-        "_name",
-        "_part",
-        "_record",
-        "about",
-        "is_bound",
-        "is_conforming",
-        "news",
-    )
+    `place` is that of the outcome of an end in an owner-day, AT_START for a start, and None for all
+    others. `events` has, for each guard that the record is about, what its event is like and its
+    addend to the identity; none where each record has to be looked at by itself.
+    """
 
-    def __init__(self, wording: Wording) -> None:
-        record = wording.record
-        self._record = record
-        self._name = length_prefixed(NAMES[type(record)])
-        self._part = length_prefixed(part_of(record))
-        self._breaks: dict[Mode, bool] = {}
-        self.about = record.guard if isinstance(record, Transition) else None
-        self.is_bound = isinstance(record, BOUNDS)
-        self.is_conforming = is_conforming(record)
-        self.news: PromptNews | None = (
-            None if isinstance(record, PromptStart) else news_of(record, record.time_ns)
-        )
-
-    def breaks(self, assigned: Assignment) -> bool:
-        """Whether the record breaks an invariant under an assignment; only its mode matters."""
-        found = self._breaks.get(assigned.mode)
-        if found is None:
-            found = bool(broken_by(self._record, assigned))
-            self._breaks[assigned.mode] = found
-        return found
-
-    def identity(self, owner: bytes, prompt_id: bytes) -> int:
-        """Return the identity of the record of a prompt, as `event_identity` gives it."""
-        return joined_identity(owner + self._name + prompt_id + self._part)
+    place: int | None
+    events: tuple[tuple[Like, int], ...]
 
 
-class Likes:
-    """What the events of one cell and generation are packed as, by what they tell.
+class Tellings(dict[Wording, Told]):
+    """What wordings decide under the same guards, cells and generations, whichever owner's.
 
     Shared by threads: two that miss both work out the same.
     """
 
-    __slots__ = ("_known",)
+    def __init__(self, environment: str, backings: Sequence[Backing]) -> None:
+        super().__init__()
+        self._environment = environment
+        self._backings = backings
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Telling, int], list[object]] = {}
+    def __missing__(self, wording: Wording) -> Told:
+        record = wording.record
+        about = [
+            each
+            for each in self._backings
+            if not isinstance(record, Transition) or each.assigned.guard == record.guard
+        ]
+        place = AT_START if isinstance(record, PromptStart) else None
+        if isinstance(record, PromptEnd):
+            place = OUTCOME_PLACES[record.outcome]
+        events: tuple[tuple[Like, int], ...] = ()
+        if about and not broken_by(record, about[0].assigned):
+            events = tuple((_like(record, each), self._addend(record, each)) for each in about)
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        told = Told(place, events)
+        self[wording] = told
+        return told
 
-    def of(self, telling: Telling, cell: Cell, generation: int, time_ns: int) -> list[object]:
-        """Return an event as it is packed, of no prompt in particular."""
-        hour = 0 if telling.news is not None else utc_hour(time_ns)
-        like = self._known.get((telling, hour))
-        if like is None:
-            like = PromptEvent(
-                Seen(0, 0),
-                PromptKey("", "", 0),
-                utc_day(time_ns),
-                (cell,),
-                telling.is_conforming,
-                telling.news or Started(hour),
-                (),
-                generation,
-            ).packed()
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[telling, hour] = like
-        return like
+    def _addend(self, record: Worded, backing: Backing) -> int:
+        guard = backing.assigned.guard
+        return event_addend(self._environment, guard, NAMES[type(record)], part_of(record))
 
 
-@lru_cache(_REMEMBERED)
-def telling_of(wording: Wording) -> Telling:
-    """Return what a wording decides, worked out when it is first asked for."""
-    return Telling(wording)
+def _like(record: Worded, backing: Backing) -> Like:
+    return PromptEvent(
+        Seen(0, 0),
+        PromptKey("", "", 0),
+        utc_day(0),
+        (backing.cell,),
+        is_conforming(record),
+        news_of(record, 0),
+        (),
+        backing.assigned.generation,
+    ).like()

@@ -1,79 +1,95 @@
-"""The short way of a log record that says what an earlier one said, of another prompt.
+"""What records say apart from who sent them, when, of which prompt, and with what numbers."""
 
-A host's records differ in little but their prompt: what a start or a transition says is read and
-checked once. What this way gives is what the long way gives; anything else goes the long way.
-"""
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
-from control_plane.ingest import fields
-from control_plane.ingest.contract import (
-    NEWEST_NS,
-    OLDEST_NS,
-    PROMPT_ID,
-    PROMPT_ID_BYTES,
-)
-from control_plane.ingest.event_time import Clock
-from control_plane.ingest.otlp import Likened, LogItem
-from control_plane.ingest.records import (
-    Origin,
-    PromptStart,
-    Record,
-    Repetition,
-    Transition,
-    Wording,
-)
-from control_plane.ingest.rejections import Refusal
+from control_plane.ingest.records import Origin, PromptEnd, PromptStart, Transition
 
-# Some thousands are a host's whole vocabulary.
-_REMEMBERED = 8192
-
-_Key = tuple[str, tuple[int, ...]]
+Worded = PromptStart | Transition | PromptEnd
 
 
-class Wordings:
-    """What records said before, and how many attributes of each were dropped.
+@dataclass(frozen=True, slots=True, eq=False)
+class Wording:
+    """What was read once of all records that say the same; `dropped` counts attributes of each.
 
-    Shared by the threads of a web worker: each step is one of a dict.
+    `record` is one that says it, and carries no content. Two wordings are the same only when they
+    are one object: that makes one a cheap key.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[_Key, tuple[Wording, int]] = {}
+    record: Worded
+    dropped: int
 
-    def repeated(
-        self, item: LogItem, origin: Origin, *, now_ns: int, clock: Clock
-    ) -> tuple[Repetition, int] | None:
-        """Return the item as a repetition, with the number of its dropped attributes.
 
-        None when what it says was not read before, or its time or its prompt is not as usual.
-        """
-        attributes = item.attributes
-        if item.has_body or not isinstance(attributes, Likened):
-            return None
-        known = self._known.get((item.event_name, attributes.alike))
-        if known is None:
-            return None
-        happened = item.time_ns or item.observed_time_ns
-        time_ns = clock(happened)
-        if not happened or not now_ns - OLDEST_NS <= time_ns <= now_ns + NEWEST_NS:
-            return None
-        prompt_id = attributes.get(PROMPT_ID)
-        if type(prompt_id) is not str or not 0 < len(prompt_id) <= PROMPT_ID_BYTES:
-            return None
-        if not prompt_id.isascii():
-            return None
-        try:
-            ids = fields.assignment_ids(attributes) or origin.assignment_ids
-        except Refusal:
-            return None
-        wording, dropped = known
-        return Repetition(wording, origin, time_ns, prompt_id, ids), dropped
+# What each end has of its own, in the order of the fields of `PromptEnd`.
+EndNumbers: TypeAlias = tuple[
+    float | None, int | None, int | None, int | None, int | None, int | None, int | None
+]
+NO_NUMBERS: EndNumbers = (None, None, None, None, None, None, None)
+# Wording, nanoseconds since 1970 on the environment's clock, numbers of an end, and the record as
+# it came. A plain tuple: there is one for each record.
+Said: TypeAlias = tuple[Wording, int, EndNumbers | None, bytes]
 
-    def remember(self, item: LogItem, record: Record, dropped: int) -> None:
-        """Keep what a record says, if it can come again."""
-        attributes = item.attributes
-        if not isinstance(attributes, Likened) or not isinstance(record, PromptStart | Transition):
-            return
-        if record.has_body or record.deny_listed:
-            return
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[item.event_name, attributes.alike] = Wording(record), dropped
+
+class Run(NamedTuple):
+    """Records of one prompt that follow each other and say what earlier ones said.
+
+    `assignment_ids` are their own, () where they have none.
+    """
+
+    prompt_id: str
+    assignment_ids: tuple[str, ...]
+    said: list[Said]
+
+
+class Repeated(NamedTuple):
+    """A run, and whose it is.
+
+    `assignment_ids` are the records' own or, without any, the Resource's.
+    """
+
+    origin: Origin
+    prompt_id: str
+    assignment_ids: tuple[str, ...]
+    said: list[Said]
+
+    def spelt_out(self, said: Said) -> Worded:
+        """Return one of its records."""
+        wording, time_ns, numbers, _ = said
+        record = replace(
+            wording.record,
+            origin=self.origin,
+            time_ns=time_ns,
+            prompt_id=self.prompt_id,
+            assignment_ids=self.assignment_ids,
+        )
+        return with_numbers(record, numbers) if isinstance(record, PromptEnd) else record
+
+
+def numbers_of(end: PromptEnd) -> EndNumbers:
+    """Return what an end has of its own."""
+    return (
+        end.duration_seconds,
+        end.turns,
+        end.tool_calls,
+        end.transitions,
+        end.input_tokens,
+        end.output_tokens,
+        end.calls_after_would_stop,
+    )
+
+
+def with_numbers(end: PromptEnd, numbers: EndNumbers | None) -> PromptEnd:
+    """Return the end with these numbers of its own; None for an end that reports none."""
+    duration, turns, tool_calls, transitions, input_tokens, output_tokens, after = (
+        numbers or NO_NUMBERS
+    )
+    return replace(
+        end,
+        duration_seconds=duration,
+        turns=turns,
+        tool_calls=tool_calls,
+        transitions=transitions,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        calls_after_would_stop=after,
+    )

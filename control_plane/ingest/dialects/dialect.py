@@ -6,7 +6,6 @@ from control_plane.ingest.event_time import Clock
 from control_plane.ingest.otlp import LogItem, Point, Span
 from control_plane.ingest.records import Exposed, Origin, Record
 from control_plane.ingest.rejections import IgnoreReason, Rejected
-from control_plane.ingest.wordings import Wordings
 
 NO_SCOPES: frozenset[str] = frozenset()
 
@@ -25,15 +24,13 @@ class Scopes(NamedTuple):
 class Arrival(NamedTuple):
     """What all items of one Resource and scope share.
 
-    `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it. `wordings` is
-    what was said before, for a dialect that can make use of it.
+    `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it.
     """
 
     origin: Origin
     scope_version: str
     now_ns: int
     clock: Clock
-    wordings: Wordings | None = None
 
 
 class Taken(NamedTuple):

@@ -24,12 +24,6 @@ class NativeDialect:
 
     def read_log(self, item: LogItem, arrival: Arrival) -> Fate:
         """Read one of the contract's events."""
-        if arrival.wordings is not None:
-            again = arrival.wordings.repeated(
-                item, arrival.origin, now_ns=arrival.now_ns, clock=arrival.clock
-            )
-            if again is not None:
-                return Taken((again[0],), again[1])
         # older SDKs have no field for the name and send it as an attribute
         name = item.event_name or item.attributes.get(contract.EVENT_NAME)
         event = EVENTS.get(name) if isinstance(name, str) else None
@@ -60,12 +54,9 @@ class NativeDialect:
 
 def _take_event(item: LogItem, event: Event, arrival: Arrival) -> Fate:
     happened = item.time_ns or item.observed_time_ns
-    origin, wordings = arrival.origin, arrival.wordings
     time_ns = accepted_time(happened, now_ns=arrival.now_ns, clock=arrival.clock)
     known, dropped, deny_listed = sift(item.attributes, event.allowed)
-    record = event.build(Reading(origin, time_ns, known, deny_listed, item.has_body))
+    record = event.build(Reading(arrival.origin, time_ns, known, deny_listed, item.has_body))
     if record is None:
         return IgnoreReason.OTHER_FLAG
-    if wordings is not None:
-        wordings.remember(item, record, dropped)
     return Taken((record,), dropped)

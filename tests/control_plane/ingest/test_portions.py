@@ -1,5 +1,6 @@
 """A request goes to the store in portions, and what of them was written counts once."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
 from control_plane.ingest.portions import PORTION, Told, portions
 from control_plane.stores.evidence_events import RefusedEvent, Seen, Sighting
+from control_plane.stores.prompt_events import Like, PromptEvents, PromptKey
 from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION, context_over, world_in
@@ -22,7 +24,7 @@ SIGHTINGS = [
 ]
 SEEN = [RefusedEvent(Seen(at, at)) for at in range(40)]
 TOLD = st.lists(
-    st.tuples(st.lists(st.sampled_from(SEEN), max_size=4), st.sampled_from([None, *SIGHTINGS])),
+    st.tuples(st.lists(st.sampled_from(SEEN), max_size=4), st.lists(st.sampled_from(SIGHTINGS))),
     max_size=30,
 )
 
@@ -47,17 +49,37 @@ def test_portions_hold_every_event_in_order_and_are_bounded(told: list[Told], mo
 def test_a_sighting_is_told_once_and_not_after_its_events(told: list[Told], most):
     parts = list(portions(told, most=most))
     sightings = [sighting for part in parts for sighting in part.sightings]
-    assert sorted(sightings, key=str) == sorted({s for _, s in told if s is not None}, key=str)
+    assert sorted(sightings, key=str) == sorted({s for _, each in told for s in each}, key=str)
     written = 0
     seen: set[Sighting] = set()
     for part in parts:
         written += len(part.events)
         seen |= part.sightings
         before = 0
-        for events, sighting in told:
-            if before < written and events and sighting is not None:
-                assert sighting in seen
+        for events, shown in told:
+            if before < written and events:
+                assert seen.issuperset(shown)
             before += len(events)
+
+
+@given(st.lists(st.integers(0, 40), max_size=9), st.integers(1, 9))
+def test_a_prompt_of_many_events_is_cut_into_as_many_portions(sizes, most):
+    like = Like("t", (), 1, (), (), 1)
+    prompts = [
+        PromptEvents(
+            PromptKey("A" * 16, str(at), 0),
+            [(like, number, number, "", None) for number in range(size)],
+        )
+        for at, size in enumerate(sizes)
+    ]
+    parts = list(portions([((each,), SIGHTINGS) for each in prompts], most=most))
+    cut = [[each for each in part.events if isinstance(each, PromptEvents)] for part in parts]
+    assert spread(each for part in cut for each in part) == spread(prompts)
+    assert all(len(spread(part)) < 2 * most for part in cut)
+
+
+def spread(prompts: Iterable[PromptEvents]) -> list[object]:
+    return [(each.prompt.suffix, event) for each in prompts for event in each.events]
 
 
 def starts(context, count, *, prefix="p"):

@@ -1,152 +1,221 @@
-"""A record that repeats an earlier one's words adds what it would have added the long way."""
+"""A record that is as an earlier one was but for its holes adds what it would the long way."""
+
+from struct import pack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.ingest import contract
-from control_plane.ingest.evidence import Bookkeeper
-from control_plane.ingest.reading import Receiving, read_logs
-from control_plane.ingest.records import PromptStart, Repetition, Transition
-from control_plane.ingest.rejections import Refusal
+from control_plane.ingest.forms import Forms
+from control_plane.ingest.proto_holes import find_holes
+from control_plane.ingest.records import PromptEnd, PromptStart, Transition
 from control_plane.ingest.wire import Encoding
-from control_plane.ingest.wordings import Wordings
-from reducer.rollout.assignment import Assignment, issue
-from reducer.vocabulary import Cohort, Decision, ExecutionStatus, Mode, ResetReason, TerminalStatus
+from reducer.vocabulary import (
+    Mode,
+)
 from tests.control_plane.ingest.bodies import (
     END,
     NOW_NS,
     RESOURCE,
     TRANSITION,
-    decode_logs,
     log_request,
     recorded,
 )
-
-TAG_KEY = b"k" * 32
-GUARDS = ("repeated_tool_failure", "identical_call")
-OWNERS = ("AAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBB")
-
-
-def issued(guard: str, owner: str, mode: Mode) -> str:
-    cohort = Cohort.ENFORCED if mode is Mode.ENFORCE else Cohort.CONTROL
-    return issue(TAG_KEY, "internal", Assignment(guard, owner, 2, cohort, mode, 3))
-
-
-IDS = st.one_of(
-    st.builds(issued, st.sampled_from(GUARDS), st.sampled_from(OWNERS), st.sampled_from(Mode)),
-    st.just("a1.forged"),
+from tests.control_plane.ingest.said_again import (
+    GUARDS,
+    OWNERS,
+    PROMPT_IDS,
+    RECORDS,
+    TIMES,
+    Record,
+    body_of,
+    check,
+    issued,
+    message_of,
+    read,
+    repeats,
 )
-ASSIGNMENTS = st.one_of(
-    IDS, st.lists(IDS, max_size=3).map(tuple), st.lists(IDS, max_size=3).map("~".join), st.none()
-)
-PROMPT_IDS = st.one_of(
-    st.sampled_from(["p-1", "p-2", "", "é", "x" * 128, "x" * 129, "é" * 65]), st.integers(0, 1)
-)
-TIMES = st.sampled_from([NOW_NS, NOW_NS - 1, NOW_NS - 3_600_000_000_000, 1, 0])
-# few words, so that records repeat each other
-TRANSITIONS = st.fixed_dictionaries(
-    {
-        "agent.guard.name": st.sampled_from([*GUARDS, "other_guard"]),
-        "agent.guard.sequence": st.integers(0, 2),
-        "agent.guard.mode": st.sampled_from(["shadow", "enforce"]),
-        "agent.guard.decision": st.sampled_from([Decision.TRACKED.value, Decision.STOPPED.value]),
-    },
-    optional={
-        "agent.guard.reset.reason": st.sampled_from([word.value for word in ResetReason]),
-        "agent.guard.terminal.status": st.sampled_from([word.value for word in TerminalStatus]),
-        "agent.guard.execution.status": st.sampled_from([word.value for word in ExecutionStatus]),
-        "file.path": st.just("/a/b"),
-        "later": st.just("x"),
-    },
-)
-STARTS = st.fixed_dictionaries(
-    {}, optional={"agent.guard.route": st.sampled_from(["cron", "interactive"]), "user": st.just(1)}
-)
-EVENTS = st.one_of(
-    st.tuples(st.just("agent.guard.transition"), TRANSITIONS),
-    st.tuples(st.just("agent.guard.prompt.start"), STARTS),
-    st.tuples(st.just("agent.guard.prompt.end"), st.just(END)),
-)
-RECORDS = st.tuples(EVENTS, PROMPT_IDS, ASSIGNMENTS, TIMES)
 
 
-def body_of(records) -> bytes:
-    request = log_request({}, event="unknown")
-    (scope,) = request.resource_logs[0].scope_logs
-    for (event, attributes), prompt_id, assignment, time_ns in records:
-        told = {**attributes, contract.PROMPT_ID: prompt_id}
-        if assignment is not None:
-            told[contract.ASSIGNMENT_ID] = assignment
-        other = log_request(told, event=event, time_unix_nano=time_ns)
-        scope.log_records.append(other.resource_logs[0].scope_logs[0].log_records[0])
-    return request.SerializeToString()
+@given(st.lists(RECORDS.map(message_of), max_size=8))
+def test_the_short_way_adds_what_the_long_way_adds(messages):
+    forms, body = Forms(), body_of(messages)
+    long = read(body)
+    for _ in range(2):
+        check(read(body, forms), long)
 
 
-def booked(decoded, bookkeeper: Bookkeeper) -> list[object]:
-    """What every record adds, as the store is told, or why it is refused."""
-    told: list[object] = []
-    for record in decoded.records:
-        try:
-            added = bookkeeper.book(record)
-        except Refusal as refusal:
-            told.append(refusal.rejected)
-        else:
-            packed = [event.packed() for event in added.events]
-            told.append((packed, added.sighting, added.violations))
-    return told
+@given(st.lists(RECORDS.map(message_of), max_size=3), RECORDS, PROMPT_IDS, TIMES)
+def test_what_was_said_of_one_prompt_is_said_of_another(others, record, prompt_id, time_ns):
+    event, _, assignment, _, fields = record
+    forms = Forms()
+    read(body_of([*others, message_of(record)]), forms)
+    body = body_of([message_of((event, prompt_id, assignment, time_ns, fields)), *others])
+    check(read(body, forms), read(body))
 
 
-def check(body: bytes, *, now_ns: int = NOW_NS) -> list[object]:
-    """Read the body the long way and twice the short way; return the records of the last."""
-    batches = decode_logs(body, Encoding.PROTOBUF)
-    bookkeeper = Bookkeeper("internal", TAG_KEY, "token")
-    long = read_logs(batches, Receiving("internal", now_ns))
-    wordings = Wordings()
-    read_logs(batches, Receiving("internal", now_ns, wordings=wordings))
-    short = read_logs(batches, Receiving("internal", now_ns, wordings=wordings))
-    spelt = [each.spelt_out() if isinstance(each, Repetition) else each for each in short.records]
-    assert spelt == list(long.records)
-    assert (short.rejected, short.exposed) == (long.rejected, long.exposed)
-    assert short.ignored_by_reason == long.ignored_by_reason
-    assert short.dropped_attributes == long.dropped_attributes
-    assert booked(short, bookkeeper) == booked(long, bookkeeper)
-    return list(short.records)
+@given(st.data(), st.lists(RECORDS.map(message_of), min_size=1, max_size=3))
+def test_whatever_bytes_are_changed_both_ways_read_the_same(data, messages):
+    """What stands in a hole may look like a tag, and what looks like another record be none."""
+    forms = Forms()
+    for _ in range(3):
+        body = body_of(messages)
+        check(read(body, forms), read(body))
+        messages = [data.draw(changed(message)) for message in messages]
 
 
-@given(st.lists(RECORDS, max_size=8))
-def test_the_short_way_adds_what_the_long_way_adds(records):
-    check(body_of(records))
+# tags of texts, attributes and integers, the ends of varints, and what is no UTF-8
+ODD_BYTES = st.sampled_from(b"\x00\x01\x0a\x12\x18\x32\x7f\x80\xc3\xff~x")
+
+
+@st.composite
+def changed(draw, message: bytes) -> bytes:
+    """The same record with bytes of a hole, or any, changed to others."""
+    holes = find_holes(message, is_end=True) or ()
+    places = [at for hole in holes for at in range(hole.start, hole.end)]
+    place = st.integers(0, len(message) - 1)
+    if places:
+        place = st.sampled_from(places) | st.sampled_from(places) | place
+    found = bytearray(message)
+    for at in draw(st.lists(place, max_size=4)):
+        found[at] = draw(
+            st.sampled_from(b"\x00\x01\x0a\x12\x32\x7f\x80\xc3\xff~x") | st.integers(0, 255)
+        )
+    return bytes(found)
 
 
 @pytest.mark.parametrize("name", [name for name, found in recorded().items() if found.is_logs])
 def test_a_recorded_body_adds_the_same_the_short_way(name):
     found = recorded()[name]
     if found.encoding is Encoding.PROTOBUF:
-        check(found.body)
+        forms = Forms()
+        for _ in range(2):
+            check(read(found.body, forms), read(found.body))
 
 
-def test_recorded_transitions_and_starts_take_the_short_way():
-    assert any(isinstance(each, Repetition) for each in check(recorded()["logs_pb_0.pb"].body))
-
-
-def test_what_was_said_before_is_a_repetition_whoever_says_it():
-    said = [
-        (
-            ("agent.guard.transition", TRANSITION),
-            prompt,
-            issued(GUARDS[0], owner, Mode.SHADOW),
-            time,
-        )
-        for prompt, owner, time in (("p-1", OWNERS[0], NOW_NS), ("p-2", OWNERS[1], NOW_NS - 9))
+def test_recorded_bodies_in_any_order_share_their_forms_and_read_the_same():
+    bodies = [
+        each.body
+        for each in recorded().values()
+        if each.is_logs and each.encoding is Encoding.PROTOBUF
     ]
-    wordings = Wordings()
-    batches = decode_logs(body_of(said), Encoding.PROTOBUF)
-    decoded = read_logs(batches, Receiving("internal", NOW_NS, wordings=wordings))
-    first, second = decoded.records
-    assert isinstance(first, Transition)
-    assert isinstance(second, Repetition)
-    assert second.spelt_out().prompt_id == "p-2"
+    forms = Forms()
+    for body in [*bodies, *reversed(bodies)]:
+        check(read(body, forms), read(body))
+
+
+def test_recorded_transitions_and_ends_take_the_short_way():
+    body, forms = recorded()["logs_pb_0.pb"].body, Forms()
+    read(body, forms)
+    kinds = {type(each) for each in repeats(read(body, forms))}
+    assert kinds >= {Transition, PromptEnd}
+
+
+NUMBERED = {
+    **END,
+    "agent.guard.prompt.turns": 3,
+    "gen_ai.usage.input_tokens": 4000,
+    "gen_ai.usage.output_tokens": 70_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "first", "later"),
+    [
+        pytest.param("transition", TRANSITION, TRANSITION, id="a transition"),
+        pytest.param("prompt.start", {}, {}, id="a start"),
+        pytest.param(
+            "prompt.end",
+            NUMBERED,
+            {
+                **NUMBERED,
+                "agent.guard.prompt.duration": 7.25,
+                "agent.guard.prompt.turns": 5,
+                "gen_ai.usage.input_tokens": 300,
+            },
+            id="an end with numbers of its own",
+        ),
+    ],
+)
+def test_what_was_said_before_takes_the_short_way_whoever_says_it(event, first, later):
+    ids = [issued(GUARDS[0], owner, Mode.SHADOW) for owner in OWNERS]
+    name = f"agent.guard.{event}"
+    messages = [
+        message_of(((name, first), "p-1", ids[0], NOW_NS, {"trace_id": b"a" * 16})),
+        message_of(((name, later), "p-2", ids[1], NOW_NS - 9, {"trace_id": b"b" * 16})),
+    ]
+    forms = Forms()
+    assert repeats(read(body_of(messages[:1]), forms)) == []
+    (again,) = repeats(read(body_of(messages[1:]), forms))
+    long = read(body_of(messages[1:]))
+    assert long is not None
+    assert (again,) == long.records
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(b"\x82\x00", id="more bytes than the number needs"),
+        pytest.param(b"\x82\x82", id="a number that does not end where its field does"),
+        pytest.param(b"\x02\x02", id="two numbers"),
+    ],
+)
+def test_a_number_that_is_written_oddly_is_read_as_the_parser_reads_it(written):
+    record: Record = (
+        ("agent.guard.prompt.end", {**END, "agent.guard.prompt.turns": 300}),
+        "p",
+        None,
+        NOW_NS,
+        {},
+    )
+    message, forms = message_of(record), Forms()
+    read(body_of([message]), forms)
+    odd = body_of([message.replace(b"\x18\xac\x02", b"\x18" + written)])
+    check(read(odd, forms), read(odd))
+
+
+def test_a_prompt_id_that_looks_like_an_attribute_is_a_prompt_id():
+    inner = b"\x32\x0a\x0a\x04abcd\x12\x02\x18\x01"
+    record: Record = (("agent.guard.prompt.start", {}), "x" * len(inner), None, NOW_NS, {})
+    forms = Forms()
+    read(body_of([message_of(record)]), forms)
+    hostile = message_of((record[0], inner.decode(), *record[2:]))
+    (again,) = repeats(read(body_of([hostile]), forms))
+    assert isinstance(again, PromptStart)
+    assert again.prompt_id == inner.decode()
+
+
+def test_a_time_that_is_not_accepted_is_refused_the_long_way():
+    record: Record = (("agent.guard.prompt.start", {}), "p", None, NOW_NS, {})
+    forms = Forms()
+    read(body_of([message_of(record)]), forms)
+    for time_ns in (1, NOW_NS - contract.OLDEST_NS - 1, NOW_NS + contract.NEWEST_NS + 1):
+        late = body_of([message_of((*record[:3], time_ns, {}))])
+        found = read(late, forms)
+        assert found is not None
+        assert (found.repeated, len(found.rejected)) == ((), 1)
+        check(found, read(late))
+
+
+def test_of_two_times_the_first_that_is_set_holds():
+    record: Record = (
+        ("agent.guard.prompt.start", {}),
+        "p",
+        None,
+        0,
+        {"observed_time_unix_nano": NOW_NS},
+    )
+    forms = Forms()
+    read(body_of([message_of(record)]), forms)
+    (again,) = repeats(read(body_of([message_of(record)]), forms))
+    assert isinstance(again, PromptStart)
+    assert again.time_ns == NOW_NS
+    # a time that is written although it is unset, in the place of one that was set
+    both = message_of((*record[:3], NOW_NS - 5, {"observed_time_unix_nano": NOW_NS}))
+    read(body_of([both]), forms)
+    unset = body_of([both.replace(pack("<Q", NOW_NS - 5), bytes(8))])
+    check(read(unset, forms), read(unset))
 
 
 @pytest.mark.parametrize(
@@ -158,11 +227,12 @@ def test_what_was_said_before_is_a_repetition_whoever_says_it():
     ],
 )
 def test_a_record_with_content_always_goes_the_long_way(attributes, fields):
-    told = TRANSITION | attributes
-    wordings = Wordings()
-    batches = decode_logs(log_request(told, **fields).SerializeToString(), Encoding.PROTOBUF)
+    body = log_request(TRANSITION | attributes, **fields).SerializeToString()
+    forms = Forms()
     for _ in range(2):
-        (record,) = read_logs(batches, Receiving("internal", NOW_NS, wordings=wordings)).records
+        found = read(body, forms)
+        assert found is not None
+        (record,) = found.records
         assert isinstance(record, Transition)
         assert record.deny_listed or record.has_body
 
@@ -170,16 +240,44 @@ def test_a_record_with_content_always_goes_the_long_way(attributes, fields):
 def test_a_resource_vouches_for_the_repetitions_that_name_no_id():
     vouching = issued(GUARDS[0], OWNERS[0], Mode.SHADOW)
     resource = {**RESOURCE, contract.ASSIGNMENT_ID: vouching}
-    request = log_request({contract.PROMPT_ID: "p"}, event="agent.guard.prompt.start")
     plain, vouched = (
-        request,
-        log_request({contract.PROMPT_ID: "p"}, event="agent.guard.prompt.start", resource=resource),
+        log_request({contract.PROMPT_ID: "p"}, event="agent.guard.prompt.start", resource=each)
+        for each in (RESOURCE, resource)
     )
-    wordings = Wordings()
-    told = []
-    for each in (plain, vouched, plain):
-        batches = decode_logs(each.SerializeToString(), Encoding.PROTOBUF)
-        (record,) = read_logs(batches, Receiving("internal", NOW_NS, wordings=wordings)).records
-        assert isinstance(record, PromptStart | Repetition)
-        told.append(record.assignment_ids)
-    assert told == [(), (vouching,), ()]
+    forms = Forms()
+    read(plain.SerializeToString(), forms)
+    ids = []
+    for each in (vouched, plain):
+        (again,) = repeats(read(each.SerializeToString(), forms))
+        assert isinstance(again, PromptStart)
+        ids.append(again.assignment_ids)
+    assert ids == [(vouching,), ()]
+
+
+def test_records_of_a_resource_without_a_version_are_refused_the_short_way_too():
+    attributes = {contract.PROMPT_ID: "p"}
+    told = log_request(attributes, event="agent.guard.prompt.start").SerializeToString()
+    nameless = {key: value for key, value in RESOURCE.items() if key != "service.version"}
+    bare = log_request(
+        attributes, event="agent.guard.prompt.start", resource=nameless
+    ).SerializeToString()
+    forms = Forms()
+    read(told, forms)
+    found = read(bare, forms)
+    assert found is not None
+    assert [each.reason for each in found.rejected] == ["version_missing"]
+    check(found, read(bare))
+
+
+def test_what_is_kept_is_bounded_whatever_is_sent():
+    forms = Forms()
+    numbered = ({**TRANSITION, "agent.guard.sequence": at} for at in range(300))
+    event = "agent.guard.transition"
+    said = [message_of(((event, told), "p", None, NOW_NS, {})) for told in numbered]
+    for _ in range(2):
+        read(body_of(said), forms)
+    assert len(repeats(read(body_of(said), forms))) == 300
+    few = Forms(remembered_bytes=40_000)
+    for message in said:
+        read(body_of([message]), few)
+    assert 0 < len(repeats(read(body_of(said), few))) < 20

@@ -1,0 +1,259 @@
+"""The short way of log records: one that is as an earlier one was but for its holes is cut apart.
+
+A host's records differ in little but their prompt and their time. A form is how the bytes of such
+records lie; what they say was read and checked once, the long way. What the short way gives is what
+the long way gives; whatever differs outside of the holes, or is odd within them, goes the long way.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from struct import Struct
+from typing import NamedTuple, TypeAlias, cast
+
+from control_plane.ingest import fields as attributes
+from control_plane.ingest.contract import DURATION_LIMIT_SECONDS, NEWEST_NS, OLDEST_NS
+from control_plane.ingest.event_time import Clock
+from control_plane.ingest.proto_holes import Hole, Role, find_holes
+from control_plane.ingest.records import Origin, PromptEnd, Record
+from control_plane.ingest.rejections import Refusal
+from control_plane.ingest.wordings import (
+    NO_NUMBERS,
+    EndNumbers,
+    Run,
+    Worded,
+    Wording,
+    numbers_of,
+)
+
+Cut: TypeAlias = tuple[object, ...]
+Layout: TypeAlias = tuple[str, tuple[Role, ...]]
+Who: TypeAlias = tuple[bytes, ...]
+
+_LONGEST = 2048
+# Some hundreds are a host's whole vocabulary; what is kept of each takes so many bytes beside it.
+_REMEMBERED_BYTES = 16 * 1024 * 1024
+_BESIDE_BYTES = 2048
+# So many forms of one size are told apart by looking at each.
+_OF_ONE_SIZE = 4
+# After so many in vain one of sixteen is learned from: it costs as much as reading the record, and
+# where records differ in more than their holes nothing is gained by it.
+_IN_VAIN, _EVERY = 512, 16
+_CODES = {Role.TIME: "Q", Role.DURATION: "d"}
+# In the order in which an end has them, behind its duration.
+_COUNTS = (
+    Role.TURNS,
+    Role.TOOL_CALLS,
+    Role.TRANSITIONS,
+    Role.INPUT_TOKENS,
+    Role.OUTPUT_TOKENS,
+    Role.CALLS_AFTER_WOULD_STOP,
+)
+_NOBODY = Origin("", "", "", "", 0, ())
+
+
+class Varints(dict[bytes, int]):
+    """Numbers by how they are written, in up to four bytes; -1 for what is no one number."""
+
+    def __missing__(self, written: bytes) -> int:
+        *more, last = written
+        is_one = last < 0x80 and all(byte >= 0x80 for byte in more)
+        number = sum((byte & 0x7F) << 7 * at for at, byte in enumerate(written)) if is_one else -1
+        if len(self) >= _MOST_VARINTS:
+            self.clear()
+        self[written] = number
+        return number
+
+
+_MOST_VARINTS = 16_384
+_VARINTS = Varints()
+
+
+class Ending(NamedTuple):
+    """Where the numbers of an end are among what its form cuts out."""
+
+    duration_at: int | None
+    counts_of: Callable[[Cut], tuple[bytes, ...]]
+    arranged: Callable[[tuple[int | None, ...]], tuple[int | None, ...]]
+
+    def read(self, cut: Cut) -> EndNumbers | None:
+        """Return the numbers, in order; None when one of them is odd."""
+        duration_at, counts_of, arranged = self
+        duration = None if duration_at is None else cast(float, cut[duration_at])
+        # not a number is in no range
+        if duration is not None and not 0 <= duration <= DURATION_LIMIT_SECONDS:
+            return None
+        counts = (*map(_VARINTS.__getitem__, counts_of(cut)), None)
+        if -1 in counts:
+            return None
+        return cast(EndNumbers, (duration, *arranged(counts)))
+
+
+class Form(NamedTuple):
+    """How the bytes of records of one size lie: constant parts, and a hole after each but the last.
+
+    `known` has what was read of records by their constant parts, `time_at` and `who_of` tell where
+    the time is, and prompt id and assignment ids.
+    """
+
+    cut: Callable[[bytes], Cut]
+    known: dict[Cut, Wording]
+    time_at: int
+    who_of: Callable[[Cut], Who]
+    ending: Ending | None
+    layout: Layout
+
+
+class Forms:
+    """The forms of records that were read before, by their size.
+
+    Shared by the threads of a web worker: each step is one of a dict, and what two threads learn at
+    once is learned twice, or by one of them.
+    """
+
+    def __init__(self, *, remembered_bytes: int = _REMEMBERED_BYTES) -> None:
+        self._remembered_bytes = remembered_bytes
+        self._by_size: dict[int, tuple[Form, ...]] = {}
+        self._bytes = 0
+        self._in_vain = 0
+
+    def recognise(
+        self, records: Iterable[bytes], *, now_ns: int, clock: Clock
+    ) -> tuple[list[Run], list[bytes]]:
+        """Return what says what was said before, and the records that have to go the long way.
+
+        `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it.
+        """
+        oldest, newest = now_ns - OLDEST_NS, now_ns + NEWEST_NS
+        runs: list[Run] = []
+        rest: list[bytes] = []
+        by_size, run = self._by_size, None
+        last: Who = ()
+        # one pass with few calls: it is most of what the worker does for a record
+        for record in records:
+            for form in by_size.get(len(record), ()):
+                cut = form.cut(record)
+                wording = form.known.get(cut[::2])
+                if wording is not None:
+                    break
+            else:
+                rest.append(record)
+                continue
+            _, _, time_at, who_of, ending, _ = form
+            who = who_of(cut)
+            if who != last:
+                run, last = _run(who), who
+                if run is not None:
+                    runs.append(run)
+            happened = cast(int, cut[time_at])
+            time_ns = clock(happened)
+            numbers = None if ending is None else ending.read(cut)
+            if (
+                run is None
+                or not happened
+                or not oldest <= time_ns <= newest
+                or (numbers is None and ending is not None)
+            ):
+                rest.append(record)
+            else:
+                run.said.append((wording, time_ns, numbers, record))
+        if runs:
+            self._in_vain = 0
+        return [run for run in runs if run.said], rest
+
+    def learn(self, record: bytes, read: Record, dropped: int) -> None:
+        """Keep what the long way read of a record, if it can come again.
+
+        `dropped` counts its attributes that nothing was read of.
+        """
+        if not isinstance(read, Worded) or not 0 < len(record) <= _LONGEST:
+            return
+        if read.has_body or read.deny_listed:
+            return
+        self._in_vain += 1
+        if self._in_vain > _IN_VAIN and self._in_vain % _EVERY:
+            return
+        holes = find_holes(record, is_end=isinstance(read, PromptEnd))
+        if holes is None:
+            return
+        if self._bytes > self._remembered_bytes:
+            self._by_size = {}
+            self._bytes = 0
+        form = self._form_of(record, holes)
+        cut = form.cut(record)
+        if _is_as_read(form, cut, read):
+            self._keep(record, form, cut, Wording(_of_nobody(read), dropped))
+
+    def _form_of(self, record: bytes, holes: Sequence[Hole]) -> Form:
+        codes, done = ["<"], 0
+        for role, start, end in holes:
+            codes.append(f"{start - done}s{_CODES.get(role, f'{end - start}s')}")
+            done = end
+        layout = "".join([*codes, f"{len(record) - done}s"]), tuple(hole.role for hole in holes)
+        known = (each for each in self._by_size.get(len(record), ()) if each.layout == layout)
+        return next(known, None) or _form(layout)
+
+    def _keep(self, record: bytes, form: Form, cut: Cut, wording: Wording) -> None:
+        self._bytes += len(record) + _BESIDE_BYTES
+        form.known[cut[::2]] = wording
+        held = [each for each in self._by_size.get(len(record), ()) if each is not form]
+        self._by_size[len(record)] = (form, *held[: _OF_ONE_SIZE - 1])
+
+
+class Known(NamedTuple):
+    """The forms as one request finds them: at the environment's time, by the sender's clock."""
+
+    forms: Forms
+    now_ns: int
+    clock: Clock
+
+    def recognise(self, records: Iterable[bytes]) -> tuple[list[Run], list[bytes]]:
+        """Return what says what was said before, and the records that have to go the long way."""
+        return self.forms.recognise(records, now_ns=self.now_ns, clock=self.clock)
+
+
+def _form(layout: Layout) -> Form:
+    codes, roles = layout
+    at = {role: 2 * number + 1 for number, role in enumerate(roles)}
+    ids = [2 * number + 1 for number, role in enumerate(roles) if role is Role.ASSIGNMENT]
+    counts = [role for role in _COUNTS if role in at]
+    ending = None
+    if counts or Role.DURATION in at:
+        # what is not told is behind all that is
+        places = [counts.index(role) if role in at else len(counts) for role in _COUNTS]
+        counts_of = _getter([at[role] for role in counts])
+        ending = Ending(at.get(Role.DURATION), counts_of, itemgetter(*places))
+    who_of = _getter([at[Role.PROMPT], *ids])
+    return Form(Struct(codes).unpack, {}, at[Role.TIME], who_of, ending, layout)
+
+
+def _getter(places: Sequence[int]) -> Callable[[Cut], tuple[bytes, ...]]:
+    """Return what gives the items at these places as a tuple, even of one or none."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    first = places[0] if places else 0
+    return itemgetter(slice(first, first + len(places)))
+
+
+def _run(who: Who) -> Run | None:
+    """Return an empty run of a prompt and its assignment ids; None when one of them is odd."""
+    try:
+        prompt_id, *ids = (text.decode() for text in who)
+        return Run(prompt_id, attributes.ids_of(tuple(ids)), [])
+    except (UnicodeDecodeError, Refusal):
+        return None
+
+
+def _is_as_read(form: Form, cut: Cut, read: Worded) -> bool:
+    """Whether the form gives of a record what was read of it the long way."""
+    run = _run(form.who_of(cut))
+    if run is None or run.prompt_id != read.prompt_id:
+        return False
+    numbers = None if form.ending is None else form.ending.read(cut)
+    if isinstance(read, PromptEnd) and (numbers or NO_NUMBERS) != numbers_of(read):
+        return False
+    return (run.assignment_ids or read.origin.assignment_ids) == read.assignment_ids
+
+
+def _of_nobody(read: Worded) -> Worded:
+    return replace(read, origin=_NOBODY, time_ns=0, prompt_id="", assignment_ids=())
