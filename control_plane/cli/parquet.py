@@ -39,10 +39,12 @@ LINES = "_archive.ndjson"
 _FILE = "owner-days.parquet"
 _ROWS_AT_ONCE = 20_000
 _TEXTS = ("owner", "guard", "cohort", "mode", "version", "source")
+# Of loop events a null says that nobody counted them.
+_NUMBERS = ("wave", "scale", *SUMS, "loops")
 _SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in _TEXTS),
-        *((name, pa.int64()) for name in ("wave", "scale", *SUMS)),
+        *((name, pa.int64()) for name in _NUMBERS),
         ("duration_buckets", pa.list_(pa.int64())),
         ("duration_counts", pa.list_(pa.int64())),
     ]
@@ -131,7 +133,7 @@ class _Days:
 
 def _table(placed: Sequence[PlacedOwnerDay]) -> pa.Table:
     rows = [owner_day_members(each) for each in placed]
-    columns = {name: [row[name] for row in rows] for name in (*_TEXTS, "wave", "scale", *SUMS)}
+    columns = {name: [row[name] for row in rows] for name in (*_TEXTS, *_NUMBERS)}
     durations = [each.row.durations for each in placed]
     columns["duration_buckets"] = [[bucket for bucket, _ in told] for told in durations]
     columns["duration_counts"] = [[prompts for _, prompts in told] for told in durations]
@@ -186,6 +188,7 @@ def _placed(row: Mapping[str, Any], day: str) -> PlacedOwnerDay:
         durations=tuple(durations),
         scale=row["scale"],
         source=EvidenceSource(row["source"]),
+        loops=row.get("loops"),
     )
     of_cell = (row["guard"], found.version, row["wave"], found.cohort, Mode(row["mode"]))
     return PlacedOwnerDay(Cell(*of_cell, found.source), found)

@@ -19,6 +19,8 @@ from reducer.vocabulary import Cohort
 Value = TypeVar("Value", str, date, Cohort)
 Places = npt.NDArray[np.int64]
 
+# A count that the rows may lack, each or all: what one of them does not tell, the table does not.
+LOOPS = "loops"
 # What one count can be at most: a float of the analysis holds every whole number up to it.
 LARGEST = 2**53
 
@@ -29,7 +31,8 @@ class OwnerDayTable:
 
     `owners`, `days`, `cohorts` and `versions` hold each value once; the columns that end in `_at`
     hold places in them. `durations_in` says how many entries of `duration_buckets` (base-2
-    exponential at `scale`, ms) and `duration_counts` belong to each owner-day, in order.
+    exponential at `scale`, ms) and `duration_counts` belong to each owner-day, in order. `counts`
+    has loop events only where every owner-day tells them.
     """
 
     owners: tuple[str, ...]
@@ -48,7 +51,7 @@ class OwnerDayTable:
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit each other, as of a file that somebody edited."""
-        if set(self.counts) != set(SUMS):
+        if set(self.counts) - {LOOPS} != set(SUMS):
             raise ValueError(f"owner-days have the counts {', '.join(self.counts)}, not {SUMS}")
         rows = len(self.owner_at)
         per_row = {
@@ -86,7 +89,7 @@ class OwnerDayTable:
             day_at=day_at,
             cohort_at=cohort_at,
             version_at=version_at,
-            counts={name: tuple(getattr(row, name) for row in rows) for name in SUMS},
+            counts={name: tuple(getattr(row, name) for row in rows) for name in _told_by(rows)},
             durations_in=tuple(map(len, durations)),
             duration_buckets=tuple(bucket for told in durations for bucket, _ in told),
             duration_counts=tuple(count for told in durations for _, count in told),
@@ -101,7 +104,7 @@ class OwnerDayTable:
                 "cohort": _picked([cohort.value for cohort in self.cohorts], self.cohort_at),
                 "day": _picked(self.days, self.day_at),
                 "version": _picked(self.versions, self.version_at),
-                **{name: np.array(self.counts[name], dtype=np.int64) for name in SUMS},
+                **{name: np.array(own, dtype=np.int64) for name, own in self.counts.items()},
             }
         )
 
@@ -133,6 +136,11 @@ class OwnerDayTable:
                 "count": np.array(self.duration_counts, dtype=np.int64),
             }
         )
+
+
+def _told_by(rows: Sequence[OwnerDay]) -> tuple[str, ...]:
+    """Return the names of the counts that every one of the rows has."""
+    return (*SUMS, LOOPS) if rows and all(row.loops is not None for row in rows) else SUMS
 
 
 def coarsest_scale(rows: Iterable[OwnerDay]) -> int:

@@ -23,7 +23,7 @@ from reducer.rollout.state import EvidenceSource, Wave
 from reducer.vocabulary import Cohort, Mode
 
 SCHEMA = 1
-_OF_ROW = ("owner", "day", "cohort", "version", *SUMS, "scale", "durations", "source")
+_OF_ROW = ("owner", "day", "cohort", "version", *SUMS, "scale", "durations", "source", "loops")
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,6 +198,7 @@ rows = st.lists(
         durations=st.lists(st.tuples(st.integers(0, 900), st.integers(1, 9)), max_size=3).map(
             tuple
         ),
+        loops=st.none() | counts,
     ),
     max_size=6,
 )
@@ -207,7 +208,9 @@ rows = st.lists(
 @given(rows)
 def test_a_table_holds_each_owner_day_as_it_is(rows):
     table = OwnerDayTable.of(rows)
-    named = ["owner", "day", "cohort", "version", *SUMS]
+    is_told = bool(rows) and all(row.loops is not None for row in rows)
+    assert ("loops" in table.frame()) is is_told
+    named = ["owner", "day", "cohort", "version", *SUMS, *(["loops"] if is_told else [])]
     assert table.frame()[named].astype(object).to_numpy().tolist() == [
         [getattr(row, name) for name in named] for row in rows
     ]

@@ -23,7 +23,13 @@ from tests.control_plane.lives import Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
 COUNTERS = EvidenceSource.COUNTERS
-NOT_COUNTED = {"covered": 0, "durations": (), "scale": 7, "source": EvidenceSource.EVENTS}
+NOT_COUNTED = {
+    "covered": 0,
+    "durations": (),
+    "scale": 7,
+    "source": EvidenceSource.EVENTS,
+    "loops": None,
+}
 
 
 @pytest.fixture
@@ -96,6 +102,7 @@ def test_owner_days_by_counters_are_those_by_events(life, temporality):
         replace(row, **NOT_COUNTED) for row in by_events
     ]
     assert {row.scale for row in by_counters} == {5}
+    assert ({row.loops for row in by_counters}, {row.loops for row in by_events}) == ({None}, {0})
 
 
 def test_a_wave_with_counters_alone_reaches_a_complete_gate_evaluation(life):

@@ -1,0 +1,146 @@
+"""Loop events of other guards in owner-days: counted once, or unknown where nobody counted."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.stores.cells import Cell
+from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_events import (
+    Ended,
+    EvidenceBatch,
+    Looped,
+    PromptEvent,
+    PromptKey,
+    PromptNews,
+    Seen,
+    Started,
+)
+from control_plane.stores.evidence_import import check_owner_day, packed
+from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.owner_days import SUMS, OwnerDay, unpacked
+from control_plane.stores.packing import pack
+from reducer.rollout.state import EvidenceSource
+from reducer.vocabulary import Cohort, Mode, Outcome
+
+HERE = "internal"
+FRIDAY, SATURDAY = date(2026, 11, 27), date(2026, 11, 28)
+MIDNIGHT = int(datetime(2026, 11, 28, tzinfo=UTC).timestamp())
+OWNER = PromptKey("A" * 16, "prompt-1", 17)
+GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
+OTHER = replace(GUARD, guard="identical_call")
+START = Started(hour=23)
+END = Ended(Outcome.LIMIT, 120, 3, 400, 0, 0, 23)
+
+
+@pytest.fixture
+def evidence(any_store):
+    return EvidenceStore(any_store)
+
+
+def event(news: PromptNews, digest: int, *, day: date = FRIDAY, cell: Cell = GUARD) -> PromptEvent:
+    second = MIDNIGHT - 60 + digest
+    return PromptEvent(Seen(digest, second), OWNER, day, (cell,), None, news)
+
+
+def write(evidence: EvidenceStore, *events: PromptEvent) -> None:
+    evidence.write(HERE, EvidenceBatch(events))
+
+
+def loops_of(evidence: EvidenceStore, cell: Cell = GUARD) -> dict[date, int | None]:
+    rows = evidence.owner_days(HERE, cell.guard, cell.wave, [FRIDAY, SATURDAY])
+    return {row.day: row.loops for row in rows}
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
+def test_loops_count_once_in_the_day_of_their_prompt_in_any_order(evidence, order):
+    told = [
+        event(START, 1),
+        event(Looped(), 2),
+        event(Looped(), 70, day=SATURDAY),
+        event(END, 71, day=SATURDAY),
+    ]
+    for place in order:
+        write(evidence, told[place])
+        write(evidence, told[place])
+    assert loops_of(evidence) == {FRIDAY: 2}
+
+
+def test_a_prompt_without_start_and_end_counts_nowhere_and_nor_do_its_loops(evidence):
+    write(evidence, event(Looped(), 2))
+    assert loops_of(evidence) == {}
+    write(evidence, event(START, 1))
+    assert loops_of(evidence) == {FRIDAY: 1}
+
+
+def test_a_loop_counts_for_the_guard_of_its_own_cell_alone(evidence):
+    start = replace(event(START, 1), cells=(GUARD, OTHER))
+    write(evidence, start, event(Looped(), 2), event(Looped(), 3, cell=OTHER))
+    write(evidence, event(Looped(), 4, cell=OTHER))
+    assert (loops_of(evidence), loops_of(evidence, OTHER)) == ({FRIDAY: 1}, {FRIDAY: 2})
+
+
+def test_prompts_without_a_loop_count_none(evidence):
+    write(evidence, event(START, 1), event(END, 2))
+    assert loops_of(evidence) == {FRIDAY: 0}
+
+
+def test_a_loop_of_two_guards_in_one_event_is_refused():
+    with pytest.raises(ValueError, match="a loop of 2 guards; send one event for each"):
+        replace(event(Looped(), 1), cells=(GUARD, OTHER))
+
+
+def test_a_row_from_before_loops_were_kept_never_tells_them(evidence, any_store):
+    """The row: 17 sums, how much coarser its histogram is, and one bucket with its count."""
+    write(evidence, event(START, 1))
+    ((number, _),) = evidence.cells(HERE)
+    keys = EvidenceKeys(HERE, 0)
+    old = [2, 0, 2, *[0] * 4, 0, 500, 6, *[0] * 3, 0, 2, 2, 0, 0, 400, 2]
+    place = keys.owner_days(number, FRIDAY, OWNER.owner_bucket)
+    any_store.hset(place, OWNER.pseudonym, pack(old))
+    assert loops_of(evidence) == {FRIDAY: None}
+
+    write(evidence, event(Looped(), 2), event(END, 3))
+
+    (row,) = evidence.owner_days(HERE, GUARD.guard, GUARD.wave, [FRIDAY])
+    assert (row.started, row.completed, row.limit, row.tokens) == (2, 2, 1, 620)
+    assert row.durations == ((400, 3),)
+    assert row.loops is None
+
+
+rows = st.builds(
+    OwnerDay,
+    st.just(OWNER.pseudonym),
+    st.just(FRIDAY),
+    st.just(Cohort.ENFORCED),
+    st.just("1.0.0"),
+    **dict.fromkeys(SUMS, st.integers(0, 2**53 - 1)),
+    durations=st.dictionaries(st.integers(-9, 900), st.integers(1, 9), max_size=4).map(
+        lambda found: tuple(sorted(found.items()))
+    ),
+    scale=st.integers(3, 7),
+    loops=st.none() | st.integers(0, 2**53 - 1),
+)
+
+
+@given(rows)
+def test_an_imported_row_is_stored_as_it_was(row):
+    check_owner_day(row)
+    assert unpacked(row.owner, row.day, GUARD, packed(row)) == row
+
+
+@given(rows)
+def test_a_row_of_counters_never_tells_loops(row):
+    cell = replace(GUARD, source=EvidenceSource.COUNTERS)
+    assert unpacked(row.owner, row.day, cell, packed(row)).loops is None
+
+
+def test_an_imported_row_with_a_negative_count_of_loops_is_refused():
+    counts = dict.fromkeys(SUMS, 0)
+    row = OwnerDay(OWNER.pseudonym, FRIDAY, Cohort.ENFORCED, "1.0.0", loops=-1, **counts)  # type: ignore[arg-type]  # by the names of the sums
+    with pytest.raises(ValueError, match=r"loops is -1; it is from 0 to \d+"):
+        check_owner_day(row)
