@@ -6,8 +6,15 @@ import pandas as pd
 from analysis.frames import EXACT, OWNER, checked_owners, refuse_cells, require_columns
 
 # would_stopped and stopped count decisions, calls_after_would_stop tool calls; unreliable and
-# off_pin count prompts.
-GUARD_COUNTS = ("would_stopped", "stopped", "calls_after_would_stop", "unreliable", "off_pin")
+# off_pin count prompts, loops loop events of other guards.
+GUARD_COUNTS = (
+    "would_stopped",
+    "stopped",
+    "calls_after_would_stop",
+    "unreliable",
+    "off_pin",
+    "loops",
+)
 
 
 def guard_totals(owner_days: pd.DataFrame) -> pd.DataFrame:

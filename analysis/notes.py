@@ -8,10 +8,12 @@ from analysis import sentences
 from analysis.consistency import saved_calls, supported_hosts
 from analysis.drift import baseline_balance, control_moved
 from analysis.evidence import WaveEvidence
-from analysis.frames import Settled
+from analysis.frames import COHORT, Settled
+from analysis.loops import other_loops
 from analysis.margins import harm_margin
 from analysis.power import power_of_figures
 from analysis.report import Comparison, MetricResult, Note, Topic
+from analysis.unseen import unseen_note
 from reducer.rollout.policy import GatePolicy
 
 
@@ -34,6 +36,8 @@ def notes_of(
     if comparison is Comparison.CONCURRENT:
         found.append(baseline_balance(evidence, settled.drawn, policy))
         found.append(control_moved(evidence, settled.totals))
+        found.append(_unseen(evidence, settled.totals))
+        found.append(other_loops(evidence, joined, policy))
     return tuple(note for note in found if note is not None)
 
 
@@ -62,3 +66,14 @@ def power_note(metrics: Sequence[MetricResult], policy: GatePolicy) -> Note | No
         "hardly do."
     )
     return Note(Topic.POWER, False, sentence, numbers)
+
+
+def _unseen(evidence: WaveEvidence, totals: pd.DataFrame) -> Note | None:
+    """Tell what the draw can miss; without a roster the owners with data stand for it."""
+    cohorts = (evidence.treated, evidence.reference)
+    if not evidence.rostered:
+        drawn = totals.loc[totals["started"] > 0, COHORT].value_counts()
+        treated, reference = (int(drawn.get(cohort.value, 0)) for cohort in cohorts)
+    else:
+        treated, reference = (evidence.rostered.get(cohort, 0) for cohort in cohorts)
+    return unseen_note(treated + reference, treated)

@@ -15,10 +15,12 @@ import pandas as pd
 from scipy import stats
 
 from analysis.comparison import Judge
-from analysis.frames import COHORT, checked_totals
+from analysis.frames import COHORT, OWNER, checked_totals
+from analysis.loops import loops_note
 from analysis.offline_columns import Arms, read_columns
-from analysis.report import Cuped, Figures, MetricResult
+from analysis.report import Cuped, Figures, MetricResult, Note
 from analysis.rerandomisation import DrawKey
+from analysis.unseen import unseen_note
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
 
@@ -28,6 +30,7 @@ JsonValue: TypeAlias = (
 PAIR = (Cohort.ENFORCED, Cohort.CONTROL)
 # Of the random owner sets: the same file meets the same ones.
 KEY = DrawKey("offline", "analyze", 1)
+NO_LOOPS = "Loop events of other guards are unknown: the file has no column loops."
 # Of the owners without a prompt: below, the two cohorts lost owners differently.
 MISSING_P = 0.001
 
@@ -47,7 +50,7 @@ class Balance:
 class OfflineResult:
     """What a file shows: the worst of its metrics and its balance. Counts are owners with data.
 
-    `remarks` say which columns of the file were passed over.
+    `notes` are for information. `remarks` say which columns of the file were passed over.
     """
 
     arms: Arms
@@ -58,6 +61,7 @@ class OfflineResult:
     verdict: Verdict
     reason: str | None
     sentence: str
+    notes: tuple[Note, ...]
     remarks: tuple[str, ...]
 
 
@@ -98,6 +102,7 @@ def analyse(
         verdict=verdict,
         reason=reason,
         sentence=sentence,
+        notes=_notes(totals, owners.loops, arms, policy),
         remarks=owners.remarks,
     )
 
@@ -122,8 +127,23 @@ def to_wire(result: OfflineResult) -> Mapping[str, JsonValue]:
         "verdict": result.verdict.value,
         "reason": result.reason,
         "sentence": result.sentence,
+        "notes": [
+            {"topic": note.topic.value, "sentence": note.sentence, "numbers": dict(note.numbers)}
+            for note in result.notes
+        ],
         "remarks": result.remarks,
     }
+
+
+def _notes(
+    totals: pd.DataFrame, loops: pd.DataFrame | None, arms: Arms, policy: GatePolicy
+) -> tuple[Note, ...]:
+    """Say what the draw can miss, of all owners of the file, and how often other guards stopped."""
+    treated = int((totals[COHORT] == PAIR[0].value).sum())
+    unseen = unseen_note(len(totals), treated)
+    joined = None if loops is None else totals.merge(loops, on=OWNER)
+    told = loops_note(joined, PAIR, arms, policy=policy, not_kept=NO_LOOPS)
+    return (told,) if unseen is None else (unseen, told)
 
 
 def _balance(totals: pd.DataFrame, arms: Arms) -> Balance:

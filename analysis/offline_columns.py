@@ -1,9 +1,10 @@
 """The columns of a file of owners: each checked by its own name, then turned into evidence.
 
 One row per owner: `owner, arm, prompts, completions, disconnects, tokens, turns`, where there are
-any `cancelled`, the same counts before the wave as `pre_*`, and durations. `latency_hist` holds
-them as "bucket:count ...", in base-2 exponential buckets of milliseconds beside `latency_scale`,
-or beside `latency_bounds`, "10 100 1000": upper bounds in ms of buckets that are counted from 0.
+any `cancelled`, the same counts before the wave as `pre_*`, `loops` (loop events of other guards),
+and durations. `latency_hist` holds them as "bucket:count ...", in base-2 exponential buckets of
+milliseconds beside `latency_scale`, or beside `latency_bounds`, "10 100 1000": upper bounds in ms
+of buckets that are counted from 0.
 """
 
 import datetime as dt
@@ -24,6 +25,7 @@ from analysis.histograms import (
     OwnerHistograms,
     merged,
 )
+from analysis.loops import LOOPS
 from analysis.offline_header import (
     ARM,
     BEFORE,
@@ -56,10 +58,12 @@ class Arms(NamedTuple):
 class OwnerFile(NamedTuple):
     """A file as evidence. `totals` has a row per owner, with `cohort` enforced or control.
 
+    `loops` has the `owner` and `loops` of each row, None where the file does not tell them.
     `remarks` say which of its columns were passed over, and why.
     """
 
     totals: pd.DataFrame
+    loops: pd.DataFrame | None
     durations: Durations | None
     baseline: Baseline | None
     remarks: tuple[str, ...]
@@ -90,7 +94,11 @@ def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
             **_counts(file, ""),
         }
     )
-    return OwnerFile(totals, _durations(file, totals), _baseline(file, owners), remarks)
+    loops = None
+    if LOOPS in file.columns:
+        loops = pd.DataFrame({OWNER: owners, LOOPS: _whole(file, LOOPS)})
+    durations, baseline = _durations(file, totals), _baseline(file, owners)
+    return OwnerFile(totals, loops, durations, baseline, remarks)
 
 
 def _neither(file: pd.DataFrame, arms: Arms) -> str:

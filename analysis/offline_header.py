@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis.frames import OWNER
+from analysis.loops import LOOPS
 
 ARM = "arm"
 # What a file calls each count of owner totals.
@@ -25,7 +26,7 @@ NEEDED = (OWNER, ARM, *COUNTED)
 NEEDED_BEFORE = tuple(f"{BEFORE}{name}" for name in COUNTED)
 ALL_BEFORE = (*NEEDED_BEFORE, f"{BEFORE}cancelled")
 HISTOGRAM, SCALE, BOUNDS = "latency_hist", "latency_scale", "latency_bounds"
-KNOWN = (*NEEDED, "cancelled", HISTOGRAM, SCALE, BOUNDS, *ALL_BEFORE)
+KNOWN = (*NEEDED, "cancelled", LOOPS, HISTOGRAM, SCALE, BOUNDS, *ALL_BEFORE)
 # How alike two names are (difflib) when one is taken for a slip of the other.
 ALIKE = 0.85
 # What pandas calls an index that it wrote without a name.

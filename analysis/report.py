@@ -46,9 +46,11 @@ class Topic(StrEnum):
 
     BASELINE_BALANCE = "baseline_balance"
     CONTROL_MOVED = "control_moved"
+    OTHER_LOOPS = "other_loops"
     POWER = "power"
     SAVED_CALLS = "saved_calls"
     SUPPORTED_HOSTS = "supported_hosts"
+    UNSEEN_OWNERS = "unseen_owners"
 
 
 class Comparison(StrEnum):

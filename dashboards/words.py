@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from control_plane.queries.pages import TelemetryState
-from control_plane.queries.pages_evaluation import CheckView, EvaluationView
+from control_plane.queries.pages_evaluation import CheckView, EvaluationView, NoteView
 from dashboards import formatting as fmt
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
 
@@ -93,10 +93,16 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
 NOTE_NAMES = {
     "baseline_balance": "Before the wave",
     "control_moved": "The reference cohort",
+    "other_loops": "Other guards",
     "power": "Power",
     "saved_calls": "Saved calls",
     "supported_hosts": "Supported hosts",
+    "unseen_owners": "Harm in few owners",
 }
+
+# The check beside which a note stands, where there is one: that of what other guards do beside
+# the invariant that they stay as they are.
+CHECK_OF_NOTE = {"other_loops": "invariants"}
 
 
 def gate_name(gate: Gate) -> str:
@@ -119,6 +125,17 @@ def check_name(check: str) -> str:
 def note_name(topic: str) -> str:
     """Return the title of a note; one that this page does not know keeps its own name."""
     return NOTE_NAMES.get(topic, readable(topic).capitalize())
+
+
+def notes_beside(evaluation: EvaluationView, check: CheckView) -> tuple[NoteView, ...]:
+    """Return the notes that stand beside a check of the evaluation."""
+    return tuple(n for n in evaluation.notes if CHECK_OF_NOTE.get(n.topic) == check.check)
+
+
+def notes_apart(evaluation: EvaluationView) -> tuple[NoteView, ...]:
+    """Return the notes that stand beside no check of the evaluation."""
+    made = {check.check for check in evaluation.checks}
+    return tuple(n for n in evaluation.notes if CHECK_OF_NOTE.get(n.topic) not in made)
 
 
 def check_numbers(check: CheckView) -> tuple[tuple[str, str], ...]:

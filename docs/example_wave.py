@@ -7,6 +7,7 @@ an evaluation holds, and render the documents that read it.
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -43,6 +44,8 @@ OWNERS, SHARE_BPS = 640, 500
 SALT = salt_text("000102030405060708090a0b0c0d0e0f", 0)
 FIRST_BEFORE, FIRST = date(2026, 11, 2), date(2026, 11, 10)
 STOP_RATE, CALLS_AFTER = 0.006, 3.0
+# Of prompts that another guard ended, whatever the cohort.
+LOOP_RATE = 0.004
 
 
 def main() -> None:
@@ -108,8 +111,9 @@ def table(
     source: np.random.Generator, seen: Outcome, roster: Roster, *, cohorts: Places, first: date
 ) -> OwnerDayTable:
     """Spread the counts of a week over its days, prompt by prompt."""
+    others = np.random.default_rng([SEED, first.toordinal()])
     rows = [
-        row
+        replace(row, loops=int(others.binomial(row.started, LOOP_RATE)))
         for place, name in enumerate(roster.pseudonyms)
         for row in _days_of(Prompts.of(source, seen, place), name, Cohort(cohorts[place]), first)
     ]

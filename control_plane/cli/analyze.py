@@ -139,6 +139,8 @@ def _print(result: OfflineResult) -> None:
     for each in result.metrics:
         click.echo(each.sentence)
     click.echo(f"balance: {result.balance.sentence}")
+    for note in result.notes:
+        click.echo(f"information: {note.sentence}")
     click.echo(f"{result.verdict}: {result.sentence}")
 
 

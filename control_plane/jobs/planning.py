@@ -9,6 +9,7 @@ import orjson
 from analysis.placebo import PlaceboPlan, Placebos, plan_by_placebo
 from analysis.power import MetricPlan, plan_metrics
 from analysis.sentences import label, percent
+from analysis.unseen import Unseen, unseen_of
 from control_plane.context import Context
 from control_plane.jobs.gathering import per_look
 from control_plane.jobs.plan_ground import Ground, find_ground
@@ -24,12 +25,16 @@ LOW_POWER = 0.5
 
 
 class Planned(NamedTuple):
-    """What a wave of one share and length could prove with the owners seen before it."""
+    """What a wave of one share and length could prove with the owners seen before it.
+
+    `unseen` is what its draw can miss; None where it treats nobody.
+    """
 
     share_bps: int
     days: int
     owners: int
     treated: int
+    unseen: Unseen | None
     plans: tuple[MetricPlan, ...]
     placebo: PlaceboPlan | None
 
@@ -102,7 +107,9 @@ def _planned(
         (placebo,) = plan_by_placebo([quiet], [share_bps], placebos)
     margins = policy.margins[asked.gate]
     plans = plan_metrics(quiet.totals, margins, policy=policy, share_bps=share_bps)
-    return Planned(share_bps, days, owners, treated_count(share_bps, owners), plans, placebo)
+    treated = treated_count(share_bps, owners)
+    unseen = unseen_of(owners, treated)
+    return Planned(share_bps, days, owners, treated, unseen, plans, placebo)
 
 
 def _wire(wave: Planned) -> Mapping[str, JsonValue]:
@@ -111,14 +118,22 @@ def _wire(wave: Planned) -> Mapping[str, JsonValue]:
         "days": wave.days,
         "owners": wave.owners,
         "treated": wave.treated,
+        "unseen": None if wave.unseen is None else _unseen(wave.unseen),
         "metrics": [_metric(plan) for plan in wave.plans],
         "placebo": None if wave.placebo is None else _placebo(wave.placebo),
     }
 
 
 def _sentence(waves: Sequence[Planned]) -> str:
-    """Say of each planned wave how likely it is to pass, by simulation where there is one."""
-    told = [_about(wave) if wave.placebo is None else wave.placebo.sentence for wave in waves]
+    """Say of each planned wave how likely it is to pass, and what its draw can miss.
+
+    The first is by simulation where there is one.
+    """
+    told = []
+    for wave in waves:
+        told.append(_about(wave) if wave.placebo is None else wave.placebo.sentence)
+        if wave.unseen is not None:
+            told.append(wave.unseen.sentence)
     return " ".join(told)
 
 
@@ -135,6 +150,16 @@ def _about(wave: Planned) -> str:
     warning = "" if least >= LOW_POWER else " More likely unproven than not."
     passes = f"{label(plan.metric)} passes {percent(least)} of harmless waves"
     return f"{head}: {passes}; {needed}.{warning}"
+
+
+def _unseen(unseen: Unseen) -> Mapping[str, JsonValue]:
+    return {
+        "carriers": unseen.carriers,
+        "chance": unseen.chance,
+        "treated_needed": unseen.treated_needed,
+        "is_small": unseen.is_small,
+        "sentence": unseen.sentence,
+    }
 
 
 def _placebo(plan: PlaceboPlan) -> Mapping[str, JsonValue]:

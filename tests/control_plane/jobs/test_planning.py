@@ -81,9 +81,21 @@ def test_the_same_days_give_the_same_plan(week):
     assert result_of(first) == result_of(second)
 
 
-def test_the_sentence_of_a_plan_is_what_the_placebo_waves_showed(week):
+def test_the_sentence_of_a_plan_is_what_placebo_waves_showed_and_what_the_draw_can_miss(week):
     plan = made(week, shares_bps=(2500,))
-    assert plan.sentence == result_of(plan)["waves"][0]["placebo"]["sentence"]
+    (wave,) = result_of(plan)["waves"]
+    assert plan.sentence == f"{wave['placebo']['sentence']} {wave['unseen']['sentence']}"
+
+
+def test_a_plan_says_how_often_its_draw_would_miss_harm_in_few_owners(week):
+    few, many = result_of(made(week, shares_bps=(2500, 9500)))["waves"]
+    # One owner of 24 carries it: a draw of n misses it with the chance (24 - n) / 24.
+    assert (few["treated"], few["unseen"]["carriers"]) == (6, 1)
+    assert few["unseen"]["chance"] == pytest.approx(18 / 24)
+    assert (few["unseen"]["treated_needed"], few["unseen"]["is_small"]) == (22, True)
+    assert (many["treated"], many["unseen"]["is_small"]) == (22, False)
+    assert "too small to see harm in few owners" in few["unseen"]["sentence"]
+    assert "too small" not in many["unseen"]["sentence"]
 
 
 def test_beyond_half_of_the_owners_there_are_no_placebo_waves(week):
@@ -125,7 +137,7 @@ def test_in_warn_the_enforce_gate_is_planned_on_the_warned(week):
     assert (plan.gate, plan.shares_bps) == (Gate.ENFORCE, (500,))
     (wave,) = result_of(plan)["waves"]
     assert (wave["owners"], wave["treated"]) == (19, 0)
-    assert wave["placebo"]["power"] is None
+    assert (wave["placebo"]["power"], wave["unseen"]) == (None, None)
     assert plan.sentence == "5 % of 19 owners treats nobody."
 
 
