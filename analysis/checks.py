@@ -12,7 +12,13 @@ from analysis.purity import version_purity
 from analysis.report import Check, CheckResult
 from analysis.sentences import listed, share
 from reducer.rollout.policy import GatePolicy
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Gate, Verdict
+
+_NOT_BY_COUNTERS = (
+    "Coverage is not known: this evidence comes from counters, and the check needs the ordinals "
+    "that only events carry."
+)
 
 
 def run_checks(
@@ -62,6 +68,8 @@ def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
 def _coverage(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     seen, floor = evidence.coverage, policy.coverage_floor
     numbers: dict[str, int | float | str] = {"lost": evidence.lost, "needed_share": floor}
+    if evidence.source is EvidenceSource.COUNTERS:
+        return CheckResult(Check.COVERAGE, Verdict.NO_DATA, _NOT_BY_COUNTERS, numbers)
     if seen is None or seen.whole == 0:
         sentence = "Coverage is not known: no ended prompt was reported."
         return CheckResult(Check.COVERAGE, Verdict.NO_DATA, sentence, numbers)

@@ -11,6 +11,7 @@ from analysis.baseline import Baseline
 from analysis.histograms import Durations
 from analysis.report import Comparison
 from analysis.weekdays import MatchedEvidence
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Gate, Invariant
 
 
@@ -68,6 +69,7 @@ class WaveEvidence:
     `durations` are those of the days used, `baseline` the complete days before the wave. In a warn
     gate whose roster has no holdback the baseline is the shadow week that the wave is compared to,
     and `matched` has both sides on the days of the same weekdays where those are not all days.
+    `source` is the telemetry that all of it comes from: counters tell no order and no coverage.
     """
 
     environment: str
@@ -91,6 +93,7 @@ class WaveEvidence:
     durations: Durations | None = None
     baseline: Baseline | None = None
     matched: MatchedEvidence | None = None
+    source: EvidenceSource = EvidenceSource.EVENTS
 
     def __post_init__(self) -> None:
         if self.declared_days < 1:

@@ -88,6 +88,7 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         durations=durations_of(gathered.owner_days, started),
         baseline=_baseline(gathered),
         matched=_matched(gathered),
+        source=gathered.source,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.gates import Share, days_used, evaluate
 from analysis.report import Check, CheckResult, GateEvaluation, MetricReason, MetricResult
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Verdict
 from tests.analysis.samples import (
     DATASETS,
@@ -240,6 +241,16 @@ def test_coverage_exactly_at_its_floor_holds(good_owners):
     evaluation = evaluate(wave(good_owners, coverage=Share(99, 100)), POLICY)
 
     assert check_of(evaluation, Check.COVERAGE).verdict is Verdict.WITHIN
+
+
+def test_evidence_from_counters_has_no_coverage_and_says_that_ordinals_are_missing(good_owners):
+    evidence = wave(good_owners, coverage=None, source=EvidenceSource.COUNTERS)
+    evaluation = evaluate(evidence, POLICY)
+    found = {each.check: each for each in evaluation.checks}
+    assert found[Check.COVERAGE].verdict is found[Check.INVARIANTS].verdict is Verdict.NO_DATA
+    assert "comes from counters" in found[Check.COVERAGE].sentence
+    assert "needs the ordinals" in evaluation.sentence
+    assert evaluation.verdict is Verdict.NO_DATA
 
 
 @pytest.mark.parametrize("coverage", [None, Share(0, 0), Share(97, 100)])
