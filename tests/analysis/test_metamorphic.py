@@ -13,6 +13,7 @@ from analysis.baseline import Baseline
 from analysis.comparison import Judge
 from analysis.frames import COUNTS, checked_totals
 from analysis.gates import evaluate
+from analysis.guard_totals import GUARD_COUNTS
 from analysis.histograms import OwnerHistograms
 from analysis.report import Figures, MetricResult, to_wire
 from analysis.rerandomisation import DrawKey
@@ -86,8 +87,7 @@ def verdict_on(seen: Seen) -> bytes:
 def guard_totals_of(owners: pd.DataFrame) -> pd.DataFrame:
     """Return stops that follow from an owner's own counts alone."""
     stops = owners["started"] // 20
-    columns = ("would_stopped", "stopped", "calls_after_would_stop", "unreliable", "off_pin")
-    return pd.DataFrame({"owner": owners["owner"], **dict.fromkeys(columns, stops)})
+    return pd.DataFrame({"owner": owners["owner"], **dict.fromkeys(GUARD_COUNTS, stops)})
 
 
 def baseline_of(seen: Seen) -> Baseline:

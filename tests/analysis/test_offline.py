@@ -156,3 +156,54 @@ def test_bounds_are_the_same_in_every_row():
 def test_one_arm_is_not_compared_with_itself():
     with pytest.raises(ValueError, match="both arms are 'warn'"):
         read_columns(file_of(), Arms("warn", "warn"))
+
+
+def notes_of(file: pd.DataFrame) -> dict[str, Any]:
+    wire = to_wire(analyse(file, ARMS, POLICY))["notes"]
+    assert isinstance(wire, list)
+    return {note["topic"]: note for note in wire}
+
+
+def test_a_file_tells_loop_events_of_both_arms_per_thousand_prompts():
+    table = file_of()
+    loops = np.where(table["arm"] == "enforce", 2, 1)
+    told = notes_of(file_of(loops=loops.astype(str)))["other_loops"]
+    prompts = table["prompts"].astype(int)
+    for arm, side, each in (("enforce", "treated", 2), ("warn", "reference", 1)):
+        own = (table["arm"] == arm) & (prompts > 0)
+        expected = 1000 * each * own.sum() / prompts[own].sum()
+        assert told["numbers"][f"{side}_per_1000"] == pytest.approx(expected)
+        assert f"{expected:.2f}" in told["sentence"]
+        assert f" in {arm}" in told["sentence"]
+
+
+def test_a_file_without_loop_events_does_not_say_that_there_were_none():
+    told = notes_of(file_of())["other_loops"]
+    assert told["numbers"] == {}
+    assert told["sentence"] == (
+        "Loop events of other guards are unknown: the file has no column loops."
+    )
+
+
+def test_loop_events_decide_nothing_about_a_file():
+    plain, told = (
+        analyse(table, ARMS, POLICY) for table in (file_of(), file_of(loops=file_of()["prompts"]))
+    )
+    assert told.metrics == plain.metrics
+    assert (told.verdict, told.sentence) == (plain.verdict, plain.sentence)
+
+
+def test_a_file_says_what_a_draw_of_its_arms_can_miss():
+    table = file_of()
+    numbers = notes_of(table)["unseen_owners"]["numbers"]
+    assert numbers["owners"] == len(table)
+    assert numbers["treated"] == (table["arm"] == "enforce").sum()
+    assert 0.0 < numbers["chance_unseen"] < 1.0
+
+
+@pytest.mark.parametrize("cell", ["-1", "1.5", "", "many"])
+def test_loop_events_that_are_no_count_are_refused(cell):
+    table = file_of(loops="1")
+    table.loc[3, "loops"] = cell
+    with pytest.raises(ValueError, match=f"column 'loops', row 3: '{cell}' is no count"):
+        read_columns(table, ARMS)

@@ -233,3 +233,19 @@ def test_calls_after_a_decision_that_would_have_stopped_are_counted(store):
     (row,) = receiver.rows()
     # twelve calls failed, and the ninth would have been the last
     assert row.calls_after_would_stop == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "loops"),
+    [
+        pytest.param("repeated_tool_execution_failure", 0, id="its own guard's stop"),
+        pytest.param("global_tool_call_duplicate", 1, id="the stop of another guard"),
+        pytest.param("invalid_tool_params_stagnation", 1, id="a protection without a guard"),
+        pytest.param("something_new", 0, id="a kind that is not known is no loop event"),
+    ],
+)
+def test_what_another_guard_stopped_counts_in_the_prompts_owner_day(store, kind, loops):
+    receiver = Receiver(store, CASE)
+    receiver.send_all([*(body for body in CASE.bodies if body.signal == "logs"), loop(kind)])
+    (row,) = receiver.rows()
+    assert row.loops == loops
