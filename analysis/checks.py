@@ -51,7 +51,8 @@ def run_checks(
 
 def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     """Whether the look is due: its days are declared at the start, so nobody peeks."""
-    used = len(days_used(evidence))
+    days = days_used(evidence)
+    used = len(days)
     needed = max(evidence.declared_days, policy.dwell_days)
     skipped = [day for day in evidence.days if not day.is_complete]
     sentence = f"{used} of {needed} complete days"
@@ -59,9 +60,16 @@ def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
         of_last = f"{skipped[-1].day.isoformat()}: {skipped[-1].reason or 'not complete'}"
         does = "day does" if len(skipped) == 1 else "days do"
         sentence += f"; {len(skipped)} {does} not count ({of_last})"
+    noted = [day for day in evidence.days if day.reason and day.day in days]
+    if noted:
+        of_last = f"{noted[-1].day.isoformat()}: {noted[-1].reason}"
+        are = "is" if len(noted) == 1 else "are"
+        sentence += f"; {len(noted)} of the days used {are} not exact ({of_last})"
     so_far = Verdict.UNPROVEN if used else Verdict.NO_DATA
     verdict = Verdict.WITHIN if used >= needed else so_far
     numbers = {"complete": used, "declared": needed, "not_counted": len(skipped)}
+    if noted:
+        numbers["not_exact"] = len(noted)
     return CheckResult(Check.DWELL, verdict, f"{sentence}.", numbers)
 
 

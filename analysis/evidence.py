@@ -17,7 +17,10 @@ from reducer.vocabulary import Cohort, Gate, Invariant
 
 @dataclass(frozen=True, slots=True)
 class WaveDay:
-    """One UTC day of a wave; `reason` says in words why an incomplete one does not count."""
+    """One UTC day of a wave; `reason` says in words why an incomplete one does not count.
+
+    Of a complete one it says what its evidence does not tell exactly, None when it tells all so.
+    """
 
     day: dt.date
     is_complete: bool

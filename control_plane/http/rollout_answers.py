@@ -53,11 +53,15 @@ class RolloutAnswer(Answer):
 
 
 class WaveDayAnswer(Answer):
-    """One UTC day; `reason` says why it does not count (yet)."""
+    """One UTC day; `reason` says why it does not count (yet).
+
+    `notes` say what counters do not tell exactly of it, complete or not; events are exact.
+    """
 
     day: date
     is_complete: bool
     reason: str | None
+    notes: list[str]
 
 
 class WaveAnswer(Answer):
@@ -154,7 +158,12 @@ def wave_answer(rollout: Rollout, wave: Wave) -> WaveAnswer:
         treated=wave.treated,
         roster_digest=wave.roster_digest or None,
         days=[
-            WaveDayAnswer(day=each.day, is_complete=each.is_complete, reason=each.reason)
+            WaveDayAnswer(
+                day=each.day,
+                is_complete=each.is_complete,
+                reason=each.reason,
+                notes=list(each.notes),
+            )
             for each in days
         ],
         conditions=answers.conditions(conditions.of_wave(wave, days)),

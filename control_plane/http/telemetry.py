@@ -75,10 +75,14 @@ class StillEnforcingAnswer(_Read):
 
 
 class DayHealthAnswer(_Read):
-    """A UTC day that is over; `reason` says why it is not complete, null when it is."""
+    """A UTC day that is over; `reason` says why it is not complete, null when it is.
+
+    `notes` say what counters do not tell exactly of it; events are exact.
+    """
 
     day: date
     reason: str | None
+    notes: list[str]
 
 
 class IntakeHealthAnswer(Answer):

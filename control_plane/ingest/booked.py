@@ -51,4 +51,5 @@ class Booked(NamedTuple):
 
 def counting(event: E, counter: str, broken: Sequence[Invariant]) -> E:
     """Return the event with what the invariants count as when it is new."""
-    return replace(event, health=tuple(f"{counter}:{each}" for each in broken)) if broken else event
+    told = tuple(f"{counter}:{each}" for each in broken)
+    return replace(event, health=(*event.health, *told)) if told else event

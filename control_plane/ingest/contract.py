@@ -37,6 +37,9 @@ UNNAMED_SERVICE = "unknown_service"
 # Commas separate attributes in OTEL_RESOURCE_ATTRIBUTES, so ids are joined by this.
 ASSIGNMENT_JOINT = "~"
 EVENT_NAME = "event.name"
+# What an SDK puts in place of all attributes once an instrument has too many sets of them
+# (OpenTelemetry metrics SDK, cardinality limits).
+OVERFLOW = "otel.metric.overflow"
 COMPLETED = "agent.guard.prompt.completed"
 OLDER_INPUT_TOKENS = "agent.guard.usage.input_tokens"
 OLDER_OUTPUT_TOKENS = "agent.guard.usage.output_tokens"

@@ -19,6 +19,7 @@ from control_plane.ingest.records import (
     FlagEvaluation,
     LogRecord,
     LoopDetected,
+    Origin,
     PromptEvent,
     PromptPart,
     Record,
@@ -260,7 +261,9 @@ class Bookkeeper:
         event: CountedEvent
         told = self._about_owner(point)
         if point.stream:
-            event = point_event(point, cell=_cell_of(point, told), owner=told)
+            is_missed = point.is_overflow and bool(self._vouched_by(point.origin))
+            cell = _cell_of(point, told)
+            event = point_event(point, cell=cell, owner=told, is_missed=is_missed)
         else:
             event = volume_of(point, cell=_cell_of(point, told))
         sighting = None
@@ -284,15 +287,9 @@ class Bookkeeper:
 
         Several owners on one Resource share a process: none of them is vouched for.
         """
-        if not point.stream or not point.origin.assignment_ids:
+        if not point.stream:
             return None
-        try:
-            backings = self._backings(
-                point.origin.assignment_ids, point.origin.service_version, None
-            )
-        except Refusal:
-            return None
-        for assigned, cell in backings:
+        for assigned, cell in self._vouched_by(point.origin):
             if assigned.guard == point.guard:
                 return PointOwner(
                     assigned.pseudonym,
@@ -302,6 +299,15 @@ class Bookkeeper:
                     isinstance(point, CounterPoint) and point.is_unnumbered,
                 )
         return None
+
+    def _vouched_by(self, origin: Origin) -> tuple[Backing, ...]:
+        """Return what the ids of a Resource vouch for: nothing, where one is forged or differs."""
+        if not origin.assignment_ids:
+            return ()
+        try:
+            return self._backings(origin.assignment_ids, origin.service_version, None)
+        except Refusal:
+            return ()
 
     def _behind(
         self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed

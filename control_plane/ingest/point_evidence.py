@@ -13,7 +13,12 @@ from control_plane.stores.evidence_events import (
     Seen,
     VolumeEvent,
 )
-from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
+from control_plane.stores.evidence_points import (
+    OVERFLOW_POINT,
+    PointEvent,
+    PointOwner,
+    Stream,
+)
 from reducer import contract
 from reducer.vocabulary import Decision, ResetReason
 
@@ -38,6 +43,8 @@ _MICROSECOND_NS = 1000
 def counter_of(point: CounterPoint | DurationPoint) -> str:
     """Return the name that the point's volume is counted under: the metric and its labels."""
     labels = point.labels if isinstance(point, CounterPoint) else ()
+    if point.is_overflow:
+        labels = (*labels, ("overflow", "true"))
     shown = ",".join(f"{key}={value}" for key, value in labels)
     return f"{point.metric}{{{shown}}}" if shown else point.metric
 
@@ -62,9 +69,16 @@ def places_of(point: CounterPoint | DurationPoint) -> tuple[int, ...]:
 
 
 def point_event(
-    point: CounterPoint | DurationPoint, *, cell: Cell, owner: PointOwner | None
+    point: CounterPoint | DurationPoint,
+    *,
+    cell: Cell,
+    owner: PointOwner | None,
+    is_missed: bool = False,
 ) -> PointEvent:
-    """Return what the store adds of the point: the store knows what came of its stream before."""
+    """Return what the store adds of the point: the store knows what came of its stream before.
+
+    `is_missed` is as of the event.
+    """
     # A point tells of the interval before its time: midnight belongs to the day before.
     last_ns = point.time_ns - 1
     return PointEvent(
@@ -83,6 +97,10 @@ def point_event(
         histogram=point.buckets if isinstance(point, DurationPoint) else None,
         owner=owner,
         is_conforming=_is_conforming(point),
+        health=(OVERFLOW_POINT,) if point.is_overflow else (),
+        began_on=utc_day(point.start_ns) if point.start_ns else None,
+        is_overflow=point.is_overflow,
+        is_missed=is_missed,
     )
 
 

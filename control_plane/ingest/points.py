@@ -23,7 +23,7 @@ from control_plane.stores.evidence_points import COARSEST, Histogram
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 from reducer.vocabulary import Mode
 
-_SHARED = frozenset({contract.GUARD, contract.MODE})
+_SHARED = frozenset({contract.GUARD, contract.MODE, contract.OVERFLOW})
 ALLOWED_ON_POINTS = {
     metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()
 } | {contract.DURATION_METRIC: _SHARED}
@@ -86,7 +86,8 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} has the value {point.value}")
     start_ns, time_ns = _interval(point, arrival)
     sifted = sift(point.attributes, ALLOWED_ON_POINTS[point.metric], forbidden=NEVER_ON_A_METRIC)
-    guard, mode = _guard_and_mode(sifted, arrival)
+    is_overflow = _is_overflow(sifted)
+    guard, mode = _guard_and_mode(sifted, arrival, are_required=not is_overflow)
     stream = _stream(point, "sum", arrival.origin)
     record = CounterPoint(
         origin=arrival.origin,
@@ -101,6 +102,7 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
         deny_listed=sifted.deny_listed,
         stream=stream,
         is_cumulative=point.temporality is Temporality.CUMULATIVE,
+        is_overflow=is_overflow,
     )
     return Taken(record, sifted.dropped)
 
@@ -111,7 +113,8 @@ def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} counts {point.events}")
     start_ns, time_ns = _interval(point, arrival)
     sifted = sift(point.attributes, _SHARED, forbidden=NEVER_ON_A_METRIC)
-    guard, mode = _guard_and_mode(sifted, arrival)
+    is_overflow = _is_overflow(sifted)
+    guard, mode = _guard_and_mode(sifted, arrival, are_required=not is_overflow)
     instrument = "exponential_histogram" if point.is_exponential else "histogram"
     stream = _stream(point, instrument, arrival.origin)
     # the sum tells apart two writers that share a name and counted alike
@@ -130,6 +133,7 @@ def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
         stream=stream,
         is_cumulative=point.temporality is Temporality.CUMULATIVE,
         buckets=None if point.buckets is None else _histogram(point, point.buckets),
+        is_overflow=is_overflow,
     )
     return Taken(record, sifted.dropped)
 
@@ -173,12 +177,19 @@ def _interval(point: NumberPoint | HistogramPoint, arrival: PointArrival) -> tup
     return (arrival.clock(point.start_ns) if point.start_ns else 0), time_ns
 
 
-def _guard_and_mode(sifted: Sifted, arrival: PointArrival) -> tuple[str | None, Mode | None]:
+def _is_overflow(sifted: Sifted) -> bool:
+    # some collectors write truth as a text
+    return sifted.known.get(contract.OVERFLOW) in (True, "true")
+
+
+def _guard_and_mode(
+    sifted: Sifted, arrival: PointArrival, *, are_required: bool
+) -> tuple[str | None, Mode | None]:
     guard = fields.name(sifted.known, contract.GUARD, contract.GUARD_NAME)
-    if not arrival.is_early:
+    if are_required and not arrival.is_early:
         fields.required(guard, contract.GUARD, sifted.deny_listed)
     mode = fields.word(sifted.known, contract.MODE, contract.MODES)
-    if arrival.has_mode:
+    if are_required and arrival.has_mode:
         fields.required(mode, contract.MODE, sifted.deny_listed)
     return guard, mode
 

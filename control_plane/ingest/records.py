@@ -163,6 +163,8 @@ class CounterPoint:
     the contract's other attributes, sorted, without the prefix `agent.guard.`. `guard` is None
     only for hosts of before contract 1, which did not always name it, `mode` where only the
     assignment id tells it. `is_unnumbered` marks the counter of transitions without sequences.
+    With `is_overflow` the SDK counted beyond its limit of attribute sets, and told none of them:
+    guard and mode may be missing too.
     """
 
     origin: Origin
@@ -178,6 +180,7 @@ class CounterPoint:
     stream: int = 0
     is_cumulative: bool = False
     is_unnumbered: bool = False
+    is_overflow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +202,7 @@ class DurationPoint:
     stream: int = 0
     is_cumulative: bool = False
     buckets: Histogram | None = None
+    is_overflow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
-from control_plane.queries.days import complete_days, wave_days
+from control_plane.queries.days import WaveDayView, complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
 from reducer.rollout.policy import GatePolicy
-from reducer.rollout.state import Rollout, Wave
+from reducer.rollout.state import EvidenceSource, Rollout, Wave
 from reducer.vocabulary import Gate, Invariant, Mode
 
 # As many complete days of the phase below as a week has weekdays.
@@ -72,7 +72,9 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         wave=wave,
         declared_days=declared,
         days=tuple(
-            WaveDay(each.day, each.is_complete, each.reason) for each in days if not each.is_running
+            WaveDay(each.day, each.is_complete, each.reason or _not_exact(each, source))
+            for each in days
+            if not each.is_running
         ),
         owner_days=OwnerDayTable.of(rows, scale),
         contract=_contract(context, rollout, complete),
@@ -86,6 +88,11 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         source=source,
     )
     return Found(gathered, rows)
+
+
+def _not_exact(day: WaveDayView, source: EvidenceSource) -> str | None:
+    # Events are exact, whatever counters tell of the day.
+    return "; ".join(day.notes) or None if source is EvidenceSource.COUNTERS else None
 
 
 class _Before(NamedTuple):

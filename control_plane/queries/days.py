@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from control_plane.context import Context
-from reducer.rollout.days import COMPARED_DAYS, SealedDay, day_start, is_whole, why_incomplete
+from reducer.rollout.days import (
+    COMPARED_DAYS,
+    SealedDay,
+    day_notes,
+    day_start,
+    is_whole,
+    why_incomplete,
+)
 from reducer.rollout.state import EvidenceSource, Wave
 
 NOT_OVER = "it is not over yet"
@@ -13,11 +20,15 @@ NOT_OVER = "it is not over yet"
 
 @dataclass(frozen=True, slots=True)
 class WaveDayView:
-    """One UTC day of a wave; `reason` says why it does not count (yet)."""
+    """One UTC day of a wave; `reason` says why it does not count (yet).
+
+    `notes` say what counters do not tell exactly of it, complete or not.
+    """
 
     day: date
     is_complete: bool
     reason: str | None
+    notes: tuple[str, ...] = ()
 
     @property
     def is_running(self) -> bool:
@@ -74,7 +85,9 @@ def _view(
     coverage_floor: float | None,
 ) -> WaveDayView:
     reason = _reason(day, wave, sealed, now=now, coverage_floor=coverage_floor)
-    return WaveDayView(day, is_complete=reason is None, reason=reason)
+    held = sealed.get(day)
+    notes = () if held is None else day_notes(held)
+    return WaveDayView(day, is_complete=reason is None, reason=reason, notes=notes)
 
 
 def _reason(

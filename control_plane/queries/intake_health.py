@@ -11,7 +11,7 @@ from control_plane.queries.days import floor_of
 from control_plane.state import Rollback
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION
 from control_plane.stores.intake_health import SourceCounts, TreatedRecords
-from reducer.rollout.days import COMPARED_DAYS, why_incomplete
+from reducer.rollout.days import COMPARED_DAYS, day_notes, why_incomplete
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Mode
 
@@ -104,10 +104,14 @@ class StillEnforcing:
 
 @dataclass(frozen=True, slots=True)
 class DayHealth:
-    """One UTC day of the environment; `reason` says why it is not complete (yet)."""
+    """One UTC day of the environment; `reason` says why it is not complete (yet).
+
+    `notes` say what counters do not tell exactly of it, complete or not.
+    """
 
     day: date
     reason: str | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ def environment_days(
                 [each for each in sealed.values() if each.day < day],
                 coverage_floor=floor,
             ),
+            day_notes(sealed[day]) if day in sealed else (),
         )
         for day in looked_at[-DAYS_SHOWN:]
     )

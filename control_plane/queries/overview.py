@@ -64,7 +64,9 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         roster=None
         if roster is None
         else RosterView(roster.roster_size, roster.roster_digest, roster.algorithm),
-        days=tuple(WaveDayLine(each.day, each.is_complete, each.reason) for each in days),
+        days=tuple(
+            WaveDayLine(each.day, each.is_complete, each.reason, each.notes) for each in days
+        ),
         violations=_violations(context, held, wave),
         evaluations=tuple(cards.gate_summary(each) for each in done),
         looks=look_lines(context, environment, guard),

@@ -142,11 +142,15 @@ class OverviewPage:
 
 @dataclass(frozen=True, slots=True)
 class WaveDayLine:
-    """One UTC day of the running wave; `reason` says why a day does not count (yet)."""
+    """One UTC day of the running wave; `reason` says why a day does not count (yet).
+
+    `notes` say what counters do not tell exactly of it, complete or not.
+    """
 
     day: date
     is_complete: bool
     reason: str | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,4 +290,6 @@ def _sealed(day: date, fields: _Fields, before: _Fields, source: EvidenceSource)
         covered=_covered(fields, before) if is_of_events else 0,
         records=count(f"{prefix}records"),
         conforming=count(f"{prefix}conforming"),
+        smeared=max(count(f"{prefix}smeared"), 0),
+        overflowed=max(count(f"{prefix}overflowed"), 0),
     )

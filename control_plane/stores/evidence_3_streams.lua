@@ -3,8 +3,9 @@
 -- (OpenTelemetry metrics data model: resets and gaps, overlap, unknown start time).
 --
 -- A point's event has [cell name, counter, cell name of the owner's evidence or false, places in its
--- row, 1 when it counts transitions that their host does not number] for its guards and [1 when cumulative, start, time (microseconds), value, hour, conforming,
--- coarser, bucket, count, ...] for its numbers.
+-- row, 1 when it counts transitions that their host does not number, day of its start or '', 1 when its
+-- SDK left its attributes out, 2 when an owner's evidence lacks them] for its guards and [1 when
+-- cumulative, start, time (microseconds), value, hour, conforming, coarser, bucket, count, ...] for its numbers.
 
 -- Bring buckets to a scale that is lower by this much: two neighbours become one for each.
 local function coarsened(buckets, by)
@@ -51,6 +52,50 @@ local function add_point(batch, event, point, sign)
   add_to_owner(batch, event, point, sign)
 end
 
+-- A stream is forgotten after 7 days: it may have begun on the day before them.
+local MOST_SMEARED, DAY_US = 9, 86400 * 1e6
+
+-- The day before one in ISO 8601 (proleptic Gregorian calendar, from 1970 on).
+local MONTHS = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
+local function day_before(day)
+  local year, month, at = day:match('^(%d+)-(%d+)-(%d+)$')
+  year, month, at = tonumber(year), tonumber(month), at - 1
+  if at == 0 then
+    month = month - 1
+    if month == 0 then year, month = year - 1, 12 end
+    at = MONTHS[month]
+    local is_leap = year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
+    if month == 2 and is_leap then at = 29 end
+  end
+  return string.format('%04d-%02d-%02d', year, month, at)
+end
+
+-- What began on an earlier day, `from`, may be of any day since: all of them are smeared. Of what an SDK
+-- counted beyond its limit of attribute sets, it is known how much, and no more.
+local function tell_days(batch, event, point, from, sign)
+  if point.v == 0 then return end
+  local is_of_owner = event[9][3] or event[9][7] == 2
+  local function tell(day, field)
+    local sums = inner(batch.days, day)
+    add(sums, field, sign)
+    if is_of_owner then add(sums, 'c' .. field, sign) end
+  end
+  if event[9][7] > 0 then tell(point.d, 'overflowed') end
+  if from == '' or from >= point.d then return end
+  local days, day = {}, point.d
+  while day >= from and #days < MOST_SMEARED do
+    days[#days + 1] = day
+    day = day_before(day)
+  end
+  if #days == 1 then return end
+  for _, smeared in ipairs(days) do tell(smeared, 'smeared') end
+end
+
+-- From when on what follows a point counts: of a point at midnight that is behind its day.
+local function day_behind(point)
+  return point.t % DAY_US == 0 and point.d .. '~' or point.d
+end
+
 -- What is between two points of one start: `before` is nil where the count begins.
 local function between(point, before)
   if not before then return point end
@@ -60,9 +105,11 @@ local function between(point, before)
 end
 
 local function add_segment(batch, event, segment, sign)
-  local before = segment.b
+  local before, from = segment.b, segment.d or event[9][6]
   for _, point in ipairs(segment.p) do
-    add_point(batch, event, between(point, before), sign)
+    local added = between(point, before)
+    add_point(batch, event, added, sign)
+    tell_days(batch, event, added, before and day_behind(before) or from, sign)
     before = point
   end
 end
@@ -117,7 +164,7 @@ local function put_point(stream, run, segment, point)
   if before and point.v < before.v and before.t < point.t then
     if after or not is_newest then return 'streams:conflict' end
     -- Beyond the bound the point is dropped, so that only what exceeds the highest value counts.
-    if may_fall(stream) then table.insert(run.g, { f = before.t, p = { point } }) end
+    if may_fall(stream) then table.insert(run.g, { f = before.t, d = day_behind(before), p = { point } }) end
     return 'streams:fall'
   end
   if after and after.d == point.d then return nil end
@@ -191,7 +238,9 @@ end
 -- A stream of deltas is gapless when its intervals touch each other; they never overlap. Each adds its value
 -- even where nothing can be known of its stream.
 local function take_delta(batch, event, stream)
-  add_point(batch, event, point_of(event), 1)
+  local point = point_of(event)
+  add_point(batch, event, point, 1)
+  tell_days(batch, event, point, event[9][6], 1)
   local from, to = event[11][2], event[11][3]
   if not stream or from == 0 or from >= to then return end
   local spans, kept, overlaps = stream.q, {}, false

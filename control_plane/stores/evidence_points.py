@@ -10,6 +10,8 @@ from control_plane.stores.seen import Seen, check_count
 # The scale of the histograms in owner-day rows, the finest that they have.
 SCALE = 7
 COARSEST = -10
+# A counter of intake: points that an SDK counted beyond its limit of attribute sets.
+OVERFLOW_POINT = "streams:overflow"
 
 
 class Stream(NamedTuple):
@@ -70,7 +72,9 @@ class PointEvent:
     """A point of a counter or of a histogram; the value of a histogram is its count.
 
     It counts as volume by cell and counter, and, with an owner, as evidence by counters.
-    `is_conforming` is None for a point that is no record of the contract check.
+    `is_conforming` is None for a point that is no record of the contract check. `began_on` is the
+    UTC day of its start, None when that is unset. With `is_overflow` its SDK left its attributes
+    out; `is_missed` says that the evidence of an owner lacks them, whoever of them it is.
 
     Raises:
         ValueError: the value is negative or beyond 2**53 - 1, or the histogram is too coarse.
@@ -87,6 +91,9 @@ class PointEvent:
     owner: PointOwner | None = None
     is_conforming: bool | None = None
     health: tuple[str, ...] = ()
+    began_on: date | None = None
+    is_overflow: bool = False
+    is_missed: bool = False
 
     def __post_init__(self) -> None:
         check_count("value", self.value)
@@ -99,9 +106,11 @@ class PointEvent:
         stream = self.stream
         about: list[object] = [self.cell.name, self.counter]
         if owner is None:
-            about += [False, []]
+            about += [False, [], 0]
         else:
             about += [owner.cell.name, owner.places, int(owner.counts_unnumbered)]
+        about.append("" if self.began_on is None else self.began_on.isoformat())
+        about.append(int(self.is_overflow) + int(self.is_overflow and self.is_missed))
         histogram = Histogram(SCALE, ()) if self.histogram is None else self.histogram
         told = histogram.at_most_fine()
         numbers = [

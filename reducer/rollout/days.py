@@ -18,7 +18,9 @@ class SealedDay:
     `hourly_prompts` holds the prompts started in each of its 24 hours; `longest_outage_seconds` is
     real time between two heartbeats of intake, None when no heartbeat proves that intake was up.
     `ended` and `covered` count prompts (see the coverage check), `records` and `conforming` count
-    records and those among them that met the telemetry contract.
+    records and those among them that met the telemetry contract. `smeared` counts points that tell
+    of a time on both sides of a midnight of the day, `overflowed` those whose attributes an SDK
+    left out: of the evidence by counters, and where events are it, of all counters.
     """
 
     day: date
@@ -29,6 +31,8 @@ class SealedDay:
     covered: int
     records: int
     conforming: int
+    smeared: int = 0
+    overflowed: int = 0
 
 
 def day_start(day: date) -> datetime:
@@ -67,7 +71,33 @@ def why_incomplete(
         return "no prompt ended on it"
     if coverage_floor is not None and sealed.covered < coverage_floor * sealed.ended:
         return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
+    if coverage_floor is None and sealed.overflowed:
+        told = _points(sealed.overflowed)
+        return f"{told} came without attributes, beyond the cardinality limit of an SDK"
     return None
+
+
+def day_notes(sealed: SealedDay) -> tuple[str, ...]:
+    """Return in words what counters do not tell exactly of a day, complete or not.
+
+    Events of prompts are exact: a gate that rests on them is not touched by it.
+    """
+    told: list[str] = []
+    if sealed.smeared:
+        told.append(
+            f"smeared: {_points(sealed.smeared)} of counters cross midnight, so what happened "
+            "around it may count on the day beside"
+        )
+    if sealed.overflowed:
+        told.append(
+            f"overflowed: {_points(sealed.overflowed)} of counters came without attributes, beyond "
+            "the cardinality limit of an SDK, so totals are whole and counts by outcome are not"
+        )
+    return tuple(told)
+
+
+def _points(many: int) -> str:
+    return f"{many:,} {'point' if many == 1 else 'points'}"
 
 
 def complete_days(sealed: Sequence[SealedDay], *, coverage_floor: float | None) -> tuple[date, ...]:

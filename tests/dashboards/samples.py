@@ -265,7 +265,7 @@ GUARD_PAGE = GuardPage(
     etag='"r9"',
     roster=RosterView(1243, "5f1e7c29a0b94c55", "guardwave-draw-1"),
     days=(
-        WaveDayLine(date(2026, 11, 27), True, None),
+        WaveDayLine(date(2026, 11, 27), True, None, ("smeared: 3 points cross midnight",)),
         WaveDayLine(date(2026, 11, 28), False, "intake was away for 12 min"),
         WaveDayLine(date(2026, 11, 29), False, None),
     ),

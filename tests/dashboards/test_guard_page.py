@@ -61,6 +61,7 @@ def test_a_rollout_that_is_off_can_be_switched_on_in_shadow(render: Render) -> N
 def test_the_guard_page_says_why_a_day_does_not_count(render: Render) -> None:
     said = words(guard_of(render))
 
+    assert "27 November 2026complete smeared: 3 points cross midnight" in said
     assert "28 November 2026does not countintake was away for 12 min" in said
     assert "29 November 2026does not countnot sealed yet" in said
 

@@ -11,6 +11,7 @@ from reducer.rollout.days import (
     SEAL_DELAY,
     SealedDay,
     complete_days,
+    day_notes,
     day_start,
     is_whole,
     why_incomplete,
@@ -173,3 +174,24 @@ def test_a_silent_hour_is_seen_by_the_days_beside_it():
     days = [silent_at(14), *before(7, (30,) * 24)]
     assert DAY not in complete_days(days, coverage_floor=0.99)
     assert DAY in complete_days(days[:-1], coverage_floor=0.99)
+
+
+SHORT = replace(GOOD, covered=0, smeared=3, overflowed=1)
+
+
+def test_a_day_whose_counters_lost_their_attributes_counts_by_events_alone():
+    by_counters = why_incomplete(SHORT, before(7), coverage_floor=None)
+    assert by_counters == "1 point came without attributes, beyond the cardinality limit of an SDK"
+    assert why(replace(SHORT, covered=700), before(7)) is None
+
+
+def test_a_smeared_day_counts_and_is_told():
+    smeared = replace(GOOD, smeared=1200)
+    assert why_incomplete(smeared, before(7), coverage_floor=None) is None
+    (note,) = day_notes(smeared)
+    assert note.startswith("smeared: 1,200 points of counters cross midnight")
+
+
+def test_notes_tell_each_thing_that_is_not_exact():
+    assert day_notes(GOOD) == ()
+    assert [note.partition(":")[0] for note in day_notes(SHORT)] == ["smeared", "overflowed"]

@@ -27,7 +27,10 @@ LABELS = {
     "reason": {"", *RejectReason, *IgnoreReason},
     "invariant": set(Invariant),
     "cause": {"untrusted", "unvouched"},
-    "fault": {"reset", "gap", "conflict", "fall", "unknown_start", "forgotten"},
+    "fault": {
+        *("reset", "gap", "conflict", "fall", "unknown_start", "forgotten"),
+        *("over_limit", "overflow"),
+    },
     "what": {"cells", "counters", "versions", "producers", "prompt_days"},
 }
 

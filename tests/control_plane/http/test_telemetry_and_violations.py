@@ -34,7 +34,7 @@ def test_telemetry_of_a_new_environment_is_no_records_and_not_zero_seconds_old(v
     assert told["counts"]["accepted"] == 0
     assert told["counts"]["refused"] == {}
     assert len(told["days"]) == DAYS_SHOWN
-    assert all(day["reason"] for day in told["days"])
+    assert all(day["reason"] and day["notes"] == [] for day in told["days"])
     assert viewer.get(told["links"]["sources"]).get_json() == {"items": [], "next": None}
 
 

@@ -122,6 +122,22 @@ def test_cancelled_executions_are_never_counted():
     assert "not one of success, error" in found.detail
 
 
+@pytest.mark.parametrize("truth", [True, "true"])
+def test_a_point_of_a_sdk_that_left_its_attributes_out_is_counted(truth):
+    decoded = read(counter_request({"otel.metric.overflow": truth}, as_int=7))
+    assert (decoded.rejected, decoded.dropped_attributes) == ((), 0)
+    (record,) = decoded.records
+    assert isinstance(record, CounterPoint)
+    assert record.is_overflow
+    assert (record.value, record.guard, record.mode, record.labels) == (7, None, None, ())
+
+
+def test_a_point_within_the_limits_of_its_sdk_still_names_its_guard():
+    found = rejected({"otel.metric.overflow": False})
+    assert found.detail.startswith("agent.guard.name is missing")
+    assert not counted({**LABELS, "otel.metric.overflow": False}).is_overflow
+
+
 def test_a_host_of_before_the_contract_may_leave_the_guard_unnamed():
     unnamed = {key: value for key, value in LABELS.items() if key != "agent.guard.name"}
     assert counted(unnamed, scope=("agent.guard", "0.1.0")).guard is None

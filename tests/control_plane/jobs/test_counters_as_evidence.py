@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 import orjson
 import pytest
@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from control_plane.commands.changes import Change, Note, change, put_rollout
 from control_plane.jobs.sealing import seal_due_days
 from control_plane.queries.days import wave_days
+from control_plane.queries.intake_health import environment_days
 from control_plane.state import Action
 from reducer.rollout.days import day_start
 from reducer.rollout.state import EvidenceSource
@@ -130,3 +131,73 @@ def test_events_of_a_rollout_by_counters_are_no_evidence_of_it(life):
     days = wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS)
     assert not any(each.is_complete for each in days)
     assert "no prompt ended on it" in {each.reason for each in days}
+
+
+def send(life: Life, body: ExportMetricsServiceRequest) -> None:
+    assert partial_of(life.host.send(body), "metrics") == (0, "")
+
+
+def over_midnight(life: Life, day: date) -> ExportMetricsServiceRequest:
+    """Return what a process counted from an hour before the day to an hour into it."""
+    (_, prompts), *_ = by_owner(life, day).items()
+    midnight, hour = day_start(day), timedelta(hours=1)
+    interval = Interval(midnight - hour, midnight + hour)
+    told = [replace(prompts[0], decisions=())]
+    return metrics(told, interval, owner="another process", environment=ENVIRONMENT)
+
+
+def test_a_day_that_counters_smear_counts_and_the_evaluation_says_so(life):
+    count_by_counters(life)
+    live(life, 7)
+    assert life.promote(Mode.WARN).refusal is None
+    live(life, 3)
+    send(life, over_midnight(life, life.today))
+    live(life, 5)
+    smeared = [
+        each for each in wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS) if each.notes
+    ]
+    assert [each.is_complete for each in smeared] == [True, True]
+    assert all("smeared: " in note for each in smeared for note in each.notes)
+    result = orjson.loads(life.evaluate().result or "{}")
+    (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
+    assert dwell["verdict"] == "within"
+    assert dwell["numbers"]["not_exact"] == 2
+    assert "2 of the days used are not exact" in dwell["sentence"]
+    assert "cross midnight" in dwell["sentence"]
+
+
+def test_a_day_whose_counters_lost_their_attributes_does_not_count(life):
+    count_by_counters(life)
+    live(life, 2)
+    (_, prompts), *_ = by_owner(life, life.today).items()
+    noon = life.calendar.now
+    body = metrics(
+        prompts[:1],
+        Interval(noon - timedelta(hours=1), noon),
+        owner="more",
+        environment=ENVIRONMENT,
+    )
+    for metric in body.resource_metrics[0].scope_metrics[0].metrics[:1]:
+        (point,) = metric.sum.data_points
+        del point.attributes[:]
+        point.attributes.add(key="otel.metric.overflow").value.bool_value = True
+    send(life, body)
+    live(life, 1)
+    *_, day = wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS, newest=1)
+    before, day = wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS)[-3:-1]
+    assert before.is_complete
+    assert not day.is_complete
+    assert day.reason == "1 point came without attributes, beyond the cardinality limit of an SDK"
+    by_events = {each.day: each for each in environment_days(life.context, ENVIRONMENT)}[day.day]
+    assert by_events.reason == "no prompt ended on it"
+    assert any("overflowed: 1 point" in note for note in by_events.notes)
+
+
+def test_a_smeared_day_changes_nothing_where_events_are_the_evidence(life):
+    live(life, 2, events=True)
+    send(life, over_midnight(life, life.today))
+    live(life, 5, events=True)
+    assert any(each.notes for each in wave_days(life.context, ENVIRONMENT, life.wave))
+    result = orjson.loads(life.evaluate().result or "{}")
+    (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
+    assert "not exact" not in dwell["sentence"]

@@ -50,6 +50,7 @@ class Point(NamedTuple):
             value=self.value,
             histogram=self.histogram,
             owner=PointOwner("aaaaaaaaaaaaaaaa", 17, OWN, places),
+            began_on=datetime.fromtimestamp(start // US, UTC).date() if start else None,
         )
 
 
