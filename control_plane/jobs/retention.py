@@ -7,6 +7,9 @@ from control_plane.context import Context
 from control_plane.stores.evidence import KEPT_DAYS
 
 SECONDS_A_DAY = 86_400
+# A prompt's cell is noted when its records come; how it ends, or that it is lost, may be written
+# within four days more.
+CELLS_KEPT_DAYS = KEPT_DAYS + 10
 
 
 class Retention:
@@ -39,6 +42,9 @@ class Retention:
     def _forget_small(self, environment: str) -> None:
         now_second = self._context.clock.now_ns() // NANOSECONDS
         before = now_second - KEPT_DAYS * SECONDS_A_DAY
+        today = self._context.clock.now().date()
+        unused = today - timedelta(days=CELLS_KEPT_DAYS)
         self._context.retention.forget_days(environment)
+        self._context.retention.forget_cells(environment, today=today, last_used_before=unused)
         self._context.retention.forget_sources(environment, before_second=before)
         self._context.intake.forget_treated(environment, before_second=before)

@@ -19,7 +19,10 @@ local MOST = 2 ^ 53 - 1
 -- A prompt with more gaps than half of this counts as one with a repetition: memory is bounded.
 local MOST_RUNS = 1024
 -- What one sender may name without bound is bounded here; what is beyond it becomes OTHER.
-local OTHER, MOST_CELLS, MOST_COUNTERS, MOST_NAMES = 'other', 16384, 2048, 32
+local OTHER, MOST_COUNTERS, MOST_NAMES = 'other', 2048, 32
+-- Cells that one producer may bring: what one makes without bound takes no room from another, and what no
+-- assignment id vouches for takes none from what one does.
+local MOST_CELLS = { vouched = 16384, volume = 4096 }
 local MOST_SOURCES, MOST_TREATED = 8192, 2048
 local MOST_STARTS, MOST_GAPS, MOST_FALLS, MOST_STREAMS = 32, 32, 7, 4096
 
@@ -41,7 +44,8 @@ local ENFORCED_ON_UNRELIABLE = 'enforced_on_unreliable_input'
 local function new_batch(slot, payload)
   return {
     now = payload.now, is_trusted = payload.trusted == 1, producer = payload.producer,
-    slot = slot, cells = {}, names = {}, new_cells = {}, prompts = {}, rows = {}, days = {}, counters = {},
+    slot = slot, cells = {}, names = {}, new_cells = {}, used_cells = {}, brought = {},
+    prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, marks = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {},
     streams = {}, treated = {}, newest = {}, was_suspect = {}, sessions = {}, changed = {},
     likes = {}, fresh = 0, repeated = 0,
@@ -64,33 +68,59 @@ local function shared_name(name)
   local fields = cjson.decode(name)
   if fields[4] == cjson.null then fields[1] = OTHER end
   fields[2] = OTHER
-  return cjson.encode(fields)
+  return cjson.encode(fields), kind
+end
+
+-- Note that a cell is in use today, and whose budget it counts in: once a day for each cell.
+local function use_cell(batch, name, used)
+  local today, day, by = math.floor(batch.now / 86400), (used or ''):match('^(%-?%d+) (.*)$')
+  if not day or tonumber(day) < today then batch.used_cells[name] = today .. ' ' .. (by or '') end
+end
+
+-- The name under which a new cell is known: its own while its producer has room for more.
+local function name_for(batch, key, name)
+  local shared, kind = shared_name(name)
+  if shared == name then return name, '' end
+  local budget = '#' .. kind .. ':' .. batch.producer
+  local brought = batch.brought[budget] or tonumber(redis.call('HGET', key, budget) or '0')
+  if brought >= MOST_CELLS[kind] then return shared, '' end
+  batch.brought[budget] = brought + 1
+  return name, budget
 end
 
 local function cell_id(batch, name)
   local id = batch.cells[name]
   if id then return id end
   local key = 'cells:' .. batch.slot
-  local held = redis.call('HGET', key, name)
-  id = held and tonumber(held)
+  local held = redis.call('HMGET', key, name, '#' .. name)
+  id = held[1] and tonumber(held[1])
   if not id then
-    local last = batch.last_cell or tonumber(redis.call('HGET', key, '#') or '0')
-    local shared = last >= MOST_CELLS and shared_name(name) or name
-    if shared ~= name then
+    local known, budget = name_for(batch, key, name)
+    if known ~= name then
       add(batch.health, 'overflow:cells', 1)
-      batch.cells[name] = cell_id(batch, shared)
+      batch.cells[name] = cell_id(batch, known)
       return batch.cells[name]
     end
-    id = last + 1
+    id = (batch.last_cell or tonumber(redis.call('HGET', key, '#') or '0')) + 1
     batch.last_cell = id
     batch.new_cells[name] = id
   end
   batch.cells[name], batch.names[id] = id, name
+    held[2] = '-1 ' .. budget
   return id
+  use_cell(batch, name, held[2])
 end
 
 local function cell_name(batch, id)
   local name = batch.names[id] or redis.call('HGET', 'cells:' .. batch.slot, '#' .. id)
+local function write_cells(batch)
+  local key = 'cells:' .. batch.slot
+  for name, id in pairs(batch.new_cells) do redis.call('HSET', key, name, id, '#' .. id, name) end
+  for name, used in pairs(batch.used_cells) do redis.call('HSET', key, '#' .. name, used) end
+  for budget, brought in pairs(batch.brought) do redis.call('HSET', key, budget, brought) end
+  if batch.last_cell then redis.call('HSET', key, '#', batch.last_cell) end
+end
+
   batch.names[id] = name
   return name
 end

@@ -136,11 +136,7 @@ end
 
 local function write(batch, writes)
   write_seen(batch)
-  local cells = 'cells:' .. batch.slot
-  for name, id in pairs(batch.new_cells) do
-    redis.call('HSET', cells, name, id, '#' .. id, name)
-  end
-  if batch.last_cell then redis.call('HSET', cells, '#', batch.last_cell) end
+  write_cells(batch)
   local keys = {}
   for _, each in ipairs(writes) do
     local key, field, value = unpack(each)

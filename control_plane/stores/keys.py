@@ -140,7 +140,11 @@ class EvidenceKeys:
 
     @property
     def cells(self) -> str:
-        """HASH cell name -> small integer, `#` and the integer -> name, `#` -> the last integer."""
+        """HASH cell name -> small integer, `#` and the integer -> name, `#` -> the last integer.
+
+        `#` and the name -> the number of the day on which it was used last and the budget that it
+        counts in; a budget, `#vouched:` or `#volume:` and the producer -> how many it brought.
+        """
         return f"cells:{self.slot}"
 
     @property

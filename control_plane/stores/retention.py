@@ -50,6 +50,25 @@ class RetentionStore:
         return whole(pair(answer)[0])
 
     @unavailable()
+    def forget_cells(self, environment: str, *, today: date, last_used_before: date) -> int:
+        """Forget cells in which nothing was counted since a day; answer how many, over all shards.
+
+        One that was made before the store noted such days counts as used today.
+        """
+        days = (_day_number(today), _day_number(last_used_before))
+        shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
+        return sum(self._forget_cells(keys.cells, *days) for keys in shards)
+
+    def _forget_cells(self, key: str, today: int, oldest: int) -> int:
+        cursor, forgotten = 0, 0
+        while True:
+            arguments = (cursor, today, oldest, _AT_ONCE)
+            answer = pair(call(self._redis, "gw_forget_cells", keys=[key], arguments=arguments))
+            cursor, forgotten = whole(answer[0]), forgotten + whole(answer[1])
+            if not cursor:
+                return forgotten
+
+    @unavailable()
     def forget_sources(self, environment: str, *, before_second: int) -> int:
         """Forget versions of producers whose last record is older; answer how many, by shard."""
         shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
@@ -67,3 +86,8 @@ class RetentionStore:
         if names:
             self._redis.hdel(key, *names)
         return len(old)
+
+
+def _day_number(day: date) -> int:
+    """Return the days since 1970."""
+    return (day - date(1970, 1, 1)).days

@@ -81,6 +81,14 @@ def test_a_day_whose_evidence_ended_is_no_day_any_more(context, any_store):
     assert context.evidence.days(ENVIRONMENT) == ()
 
 
+def test_a_version_that_is_not_used_any_more_leaves_no_cell(context, calendar):
+    seen(context, "owner-1", version="0.9.0")
+    calendar.now = NOW + LONG + timedelta(days=10)
+    seen(context, "owner-1", at=calendar.now)
+    retain(context)
+    assert {cell.version for _, cell in context.evidence.cells(ENVIRONMENT)} == {VERSION}
+
+
 def test_every_part_of_evidence_ends_by_itself(context, any_store):
     seen(context, "owner-1")
     kept = {"ps": 4, "od": KEPT_DAYS, "dy": KEPT_DAYS}

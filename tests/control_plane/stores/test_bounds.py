@@ -19,6 +19,7 @@ from control_plane.stores.evidence_events import (
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
+from control_plane.stores.retention import RetentionStore
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Mode
 
@@ -26,7 +27,8 @@ HERE = "internal"
 DAY = date(2026, 11, 27)
 SECOND = 1_795_000_000
 GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
-MOST_CELLS, MOST_COUNTERS, MOST_NAMES, MOST_STREAMS = 16_384, 2_048, 32, 4_096
+MOST_CELLS, MOST_VOLUME_CELLS = 16_384, 4_096
+MOST_COUNTERS, MOST_NAMES, MOST_STREAMS = 2_048, 32, 4_096
 
 
 @pytest.fixture
@@ -71,15 +73,24 @@ def test_a_tie_of_seconds_looks_up_one_name_however_many_cells_there_are(any_sto
     assert [(cell, row.started) for cell, row in rows] == [(low, 200)]
 
 
-def test_beyond_the_bound_of_cells_the_version_becomes_other(any_store, evidence):
-    fill_cells(any_store, MOST_CELLS)
+def use_up_cells(store, producer: str, **brought: int) -> None:
+    """Leave behind that a producer brought so many cells, `vouched` or `volume`."""
+    store.hset(
+        EvidenceKeys(HERE).cells,
+        mapping={f"#{kind}:{producer}": count for kind, count in brought.items()},
+    )
+
+
+def test_beyond_a_producers_bound_of_cells_the_version_becomes_other(any_store, evidence):
+    fill_cells(any_store, 10)
+    use_up_cells(any_store, "", vouched=MOST_CELLS, volume=MOST_VOLUME_CELLS)
     known = replace(GUARD, version="0.7")
     unvouched = Cell("identical_call", "9.0", mode=Mode.WARN)
 
     write(evidence, start(0, GUARD), start(2, replace(GUARD, version="2.0.0")), start(4, known))
     write(evidence, volume(7, cell=unvouched), volume(8, cell=Cell("duplicate_call_id", "9.1")))
 
-    assert len(evidence.cells(HERE)) == MOST_CELLS + 3
+    assert len(evidence.cells(HERE)) == 10 + 3
     rows = evidence.owner_rows(HERE, "aaaaaaaaaaaaaaaa", 17, [DAY])
     shared = replace(GUARD, version="other")
     assert {cell: row.started for cell, row in rows} == {known: 1, shared: 2}
@@ -88,6 +99,80 @@ def test_beyond_the_bound_of_cells_the_version_becomes_other(any_store, evidence
         (Cell("other", "other"), "points"): 1,
     }
     assert evidence.health(HERE)["overflow:cells"] == 4
+
+
+@pytest.mark.parametrize(
+    ("brought", "cells"),
+    [
+        pytest.param(
+            {"volume": MOST_VOLUME_CELLS - 1},
+            {"1.0.0", "9.0", "other"},
+            id="volume that no assignment id vouches for",
+        ),
+        pytest.param(
+            {"vouched": MOST_CELLS}, {"other", "9.0", "9.1"}, id="versions under assignment ids"
+        ),
+    ],
+)
+def test_what_uses_up_one_budget_of_cells_takes_no_room_from_the_other(
+    any_store, evidence, brought, cells
+):
+    use_up_cells(any_store, "", **brought)
+    loud = [Cell("unnamed", version) for version in ("9.0", "9.1")]
+    write(evidence, *(volume(-at, cell=cell) for at, cell in enumerate(loud, 1)), start(0, GUARD))
+    assert {cell.version for _, cell in evidence.cells(HERE)} == cells
+
+
+def test_one_producers_cells_take_no_room_from_another(any_store, evidence):
+    use_up_cells(any_store, "loud", vouched=MOST_CELLS, volume=MOST_VOLUME_CELLS)
+    events = (start(0, GUARD), volume(-1, cell=Cell("unnamed", "9.0")))
+    evidence.write(HERE, EvidenceBatch(events, producer="quiet"))
+    assert {cell.version for _, cell in evidence.cells(HERE)} == {"1.0.0", "9.0"}
+    assert "overflow:cells" not in evidence.health(HERE)
+
+
+def test_a_producer_may_bring_so_many_cells_of_volume_and_no_more(evidence):
+    flood = [volume(at, cell=Cell("unnamed", f"v{at}")) for at in range(MOST_VOLUME_CELLS + 20)]
+    for first in range(0, len(flood), 1000):
+        write(evidence, *flood[first : first + 1000])
+    assert len(evidence.cells(HERE)) == MOST_VOLUME_CELLS + 1
+    assert evidence.counters(HERE, DAY)[Cell("other", "other"), "points"] == 20
+    assert evidence.health(HERE)["overflow:cells"] == 20
+
+
+def test_a_cell_without_use_is_forgotten_and_makes_room_for_another(any_store, evidence):
+    retention, first = RetentionStore(any_store), SECOND // 86_400 * 86_400
+    today = date(1970, 1, 1) + timedelta(seconds=first)
+    kept, gone = Cell("unnamed", "kept"), Cell("unnamed", "gone")
+    both = (volume(1, cell=kept), volume(2, cell=gone), start(4, GUARD))
+    evidence.write(HERE, EvidenceBatch(both, producer="host", now_second=first))
+    again = (volume(3, cell=kept), start(6, GUARD))
+    evidence.write(HERE, EvidenceBatch(again, producer="host", now_second=first + 86_400))
+
+    tomorrow = today + timedelta(days=1)
+    assert not retention.forget_cells(HERE, today=tomorrow, last_used_before=today)
+    assert retention.forget_cells(HERE, today=tomorrow, last_used_before=tomorrow) == 1
+    assert {cell for _, cell in evidence.cells(HERE)} == {kept, GUARD}
+    held = any_store.hgetall(EvidenceKeys(HERE).cells)
+    assert (held[b"#volume:host"], held[b"#vouched:host"]) == (b"1", b"1")
+    assert not [field for field in held if b"gone" in field]
+
+    evidence.write(HERE, EvidenceBatch((volume(8, cell=gone),), producer="host"))
+    assert dict(evidence.cells(HERE)) == {1: kept, 3: GUARD, 4: gone}
+    after = retention.forget_cells(HERE, today=tomorrow, last_used_before=date(2100, 1, 1))
+    assert (after, evidence.cells(HERE)) == (3, ())
+    assert any_store.hgetall(EvidenceKeys(HERE).cells) == {b"#": b"4"}
+
+
+def test_a_cell_from_before_days_of_use_were_noted_is_kept_as_if_used_today(any_store, evidence):
+    retention, today = RetentionStore(any_store), date(2026, 11, 27)
+    fill_cells(any_store, 3_000)
+    last_used_before = today - timedelta(days=130)
+    assert not retention.forget_cells(HERE, today=today, last_used_before=last_used_before)
+    assert len(evidence.cells(HERE)) == 3_000
+    later = {"today": today + timedelta(days=131), "last_used_before": today + timedelta(days=1)}
+    assert retention.forget_cells(HERE, **later) == 3_000
+    assert evidence.cells(HERE) == ()
 
 
 def test_beyond_the_bound_of_a_cells_counters_they_become_other(evidence):
