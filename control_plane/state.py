@@ -161,7 +161,11 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One violated invariant, by the identity of the record that showed it."""
+    """One violated invariant, by the identity of the record that showed it.
+
+    Without `latches` it counts in gates and holds no environment in shadow: its host numbers no
+    transitions, so that records which were lost may have explained it.
+    """
 
     id: int
     identity: str
@@ -170,6 +174,7 @@ class Violation:
     mode: Mode
     generation: int
     at: datetime
+    latches: bool = True
 
 
 class PromotionStatus(StrEnum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from control_plane.commands.changes import (
     Change,
@@ -43,16 +43,22 @@ from reducer.vocabulary import Invariant, Mode
 
 OPEN_VIOLATIONS = 1_000
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class FoundViolation:
-    """A violated invariant in one record, with what the assignment id of the record says."""
+    """A violated invariant in one record, with what the assignment id of the record says.
+
+    Without `latches` it is one that is recorded and counted, and holds nothing.
+    """
 
     identity: str
     invariant: Invariant
     guard: str
     mode: Mode
     generation: int
+    latches: bool = True
 
 
 class _Answer(NamedTuple):
@@ -128,14 +134,12 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
         held = before.latch
         if held is not None and _is_full(held):
             return Unchanged(_held(context, before, held))
-        known = context.incidents.known(environment, [each.identity for each in found])
-        fresh = {each.identity: each for each in found if each.identity not in known}
-        if not fresh:
-            return Unchanged(None)
         room = OPEN_VIOLATIONS - (0 if held is None else held.open_violations)
-        violations = _numbered(context, before, list(fresh.values())[:room])
+        violations = unknown_of(context, before, found, room=room)
+        if not violations:
+            return Unchanged(None)
         if held is not None:
-            return _recorded(context, before, held, violations)
+            return recorded(before, violations, answer=_held(context, before, held))
         return _latched(context, before, violations)
 
     answer = change(context, environment, decide)
@@ -179,14 +183,14 @@ def _latched(
     return Change(after, writes, note, _Answer(record, left))
 
 
-def _recorded(
-    context: Context, before: Environment, held: Latch, violations: tuple[Violation, ...]
-) -> Change[_Answer | None]:
-    newest = violations[-1]
-    after = replace(before, latch=replace(held, newest_violation=newest.id), violations=newest.id)
+def recorded(before: Environment, violations: tuple[Violation, ...], *, answer: T) -> Change[T]:
+    """Return the change that writes violations and no more; a latch that holds is told of them."""
+    newest, held = violations[-1], before.latch
+    told = None if held is None else replace(held, newest_violation=newest.id)
+    after = replace(before, latch=told, violations=newest.id)
     writes = tuple(put_violation(before.name, each) for each in violations)
     note = Note(SYSTEM, Action.VIOLATION_RECORDED, before.name, _reason(newest))
-    return Change(after, writes, note, _held(context, before, held))
+    return Change(after, writes, note, answer)
 
 
 def _reason(violation: Violation) -> str:
@@ -248,9 +252,12 @@ def _check_in_shadow(context: Context, before: Environment) -> None:
         )
 
 
-def _numbered(
-    context: Context, before: Environment, fresh: Sequence[FoundViolation]
+def unknown_of(
+    context: Context, before: Environment, found: Sequence[FoundViolation], *, room: int
 ) -> tuple[Violation, ...]:
+    """Return the violations that are not recorded yet, numbered, as far as there is room."""
+    known = context.incidents.known(before.name, [each.identity for each in found])
+    fresh = {each.identity: each for each in found if each.identity not in known}
     now = context.clock.now()
     return tuple(
         Violation(
@@ -261,6 +268,7 @@ def _numbered(
             mode=each.mode,
             generation=each.generation,
             at=now,
+            latches=each.latches,
         )
-        for number, each in enumerate(fresh, start=before.violations + 1)
+        for number, each in enumerate(list(fresh.values())[:room], start=before.violations + 1)
     )

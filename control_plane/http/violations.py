@@ -20,7 +20,8 @@ class ViolationAnswer(Answer):
     """One violated invariant, shown by records of trusted producers with valid assignment ids.
 
     `id` counts over all guards of the environment; `mode` and `generation` are those of the
-    assignment id, `at` is when it was recorded.
+    assignment id, `at` is when it was recorded. Without `latches` it counts in gates and never
+    holds the environment: its host numbers no transitions.
     """
 
     id: int
@@ -29,6 +30,7 @@ class ViolationAnswer(Answer):
     mode: Mode
     generation: int
     at: datetime
+    latches: bool
 
 
 @blueprint.get(f"{RULE}/violations", responses={200: Page[ViolationAnswer]})
@@ -49,4 +51,5 @@ def _answer(violation: Violation) -> ViolationAnswer:
         mode=violation.mode,
         generation=violation.generation,
         at=violation.at,
+        latches=violation.latches,
     )

@@ -1,9 +1,10 @@
 """Deciding delayed invariants: two minutes after the records that show one, none explains it."""
 
 from control_plane.commands.rollback import FoundViolation, latch
+from control_plane.commands.unlatched import record_unlatched
 from control_plane.context import Context
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION
-from control_plane.stores.suspects import Suspicion
+from control_plane.stores.suspects import Suspicion, Worth
 from reducer.catalogue import CATALOGUE
 from reducer.vocabulary import Invariant, Mode
 
@@ -14,16 +15,20 @@ ONLY_IF_DECLARED = frozenset({Invariant.STOP_WITHOUT_WARN, Invariant.ENFORCED_ON
 def decide_overdue(context: Context, environment: str) -> tuple[Suspicion, ...]:
     """Decide every suspicion whose time is over; return those that are violations.
 
-    Those that trusted producers showed latch the environment, before they are marked as decided:
-    a crash in between finds them again, and their identity counts them once. Others are counted.
+    Those that trusted producers showed latch the environment, or, of a host that numbers nothing,
+    are recorded, before they are marked as decided: a crash in between finds them again, and their
+    identity counts them once. Others are counted.
     """
     found = context.suspects.overdue(environment, context.clock.now())
     violations = tuple(each for each in found if _is_violation(each))
-    trusted = [_found(each) for each in violations if each.is_trusted]
-    if trusted:
-        latch(context, environment, trusted)
+    latching = [_found(each) for each in violations if each.worth is Worth.LATCHING]
+    if latching:
+        latch(context, environment, latching)
+    unnumbered = [_found(each) for each in violations if each.worth is Worth.RECORDED]
+    if unnumbered:
+        record_unlatched(context, environment, unnumbered)
     for each in found:
-        is_counted = each in violations and not each.is_trusted
+        is_counted = each in violations and each.worth is Worth.COUNTED
         counter = f"{UNTRUSTED_VIOLATION}:{each.invariant}" if is_counted else ""
         context.suspects.decide(environment, each, counted_as=counter)
     return violations

@@ -7,7 +7,7 @@
 -- s: its stops [sequence, ordinal, generation, trusted], n and nt: the first sequence of unreliable input
 -- that anybody, and that a trusted producer, told; o when there were more than MOST_STOPS warnings. Where a host
 -- numbers nothing, the millisecond stands for the sequence, and a stop ends with whether it says itself
--- (1, else 0) that no warning came before it.
+-- (1, else 0) that no warning came before it. A prompt has u when a trusted producer told of it so.
 
 -- Add a sequence to the runs, and join it with the runs beside it.
 local function number(prompt, sequence)
@@ -74,14 +74,20 @@ local function is_warned(guard, stop)
   return false
 end
 
-local function violate(found, prompt, name, invariant, is_trusted, generation)
+-- What a violation is worth: COUNTED, of whom nobody trusts; RECORDED, of a host that numbers nothing, so that
+-- what was lost may have explained it; LATCHING. Only one of more worth is decided after another.
+local COUNTED, RECORDED, LATCHING = 1, 2, 3
+
+local function worth_of(is_trusted, is_unnumbered)
+  if not is_trusted then return COUNTED end
+  return is_unnumbered and RECORDED or LATCHING
+end
+
+local function violate(found, prompt, name, invariant, worth, generation)
   local key = name .. ':' .. invariant
-  if prompt.z and prompt.z[key] then return end
-  local held = found[key]
-  if held and (held.is_trusted or not is_trusted) then return end
-  found[key] = {
-    guard = name, invariant = invariant, is_trusted = is_trusted, generation = generation,
-  }
+  local held = math.max(prompt.z and prompt.z[key] or 0, found[key] and found[key].worth or 0)
+  if worth <= held then return end
+  found[key] = { guard = name, invariant = invariant, worth = worth, generation = generation }
 end
 
 -- The delayed invariants that a prompt violates as far as it is known, less those that were decided.
@@ -89,18 +95,21 @@ local function violations_of(prompt)
   local found = {}
   for name, guard in pairs(prompt.g) do
     if guard.v then
-      violate(found, prompt, name, SWITCHED_TREATMENT, guard.y ~= nil, guard.y or 0)
+      local worth = worth_of(guard.y ~= nil, prompt.u)
+      violate(found, prompt, name, SWITCHED_TREATMENT, worth, guard.y or 0)
     end
     for _, stop in ipairs(guard.s or {}) do
       local sequence, _, generation, told_by, is_unwarned = unpack(stop)
-      local is_trusted = told_by == 1
+      local is_trusted, is_unnumbered = told_by == 1, is_unwarned ~= nil
       local is_certain = is_unwarned == 1 or not is_unwarned and is_gapless_upto(prompt, sequence)
       if not guard.o and is_certain and not is_warned(guard, stop) then
-        violate(found, prompt, name, STOP_WITHOUT_WARN, is_trusted, generation)
+        local worth = worth_of(is_trusted, is_unnumbered)
+        violate(found, prompt, name, STOP_WITHOUT_WARN, worth, generation)
       end
       if guard.n and guard.n < sequence then
         local both = is_trusted and guard.nt ~= nil and guard.nt < sequence
-        violate(found, prompt, name, ENFORCED_ON_UNRELIABLE, both, generation)
+        local worth = worth_of(both, is_unnumbered)
+        violate(found, prompt, name, ENFORCED_ON_UNRELIABLE, worth, generation)
       end
     end
   end
@@ -122,6 +131,7 @@ local function learn(batch, prompt, event)
     local told = inner(prompt, 'x')
     told[numbers[1]] = earliest(told[numbers[1]], { second, day, like.conforming })
   elseif kind == 'p' then
+    if batch.is_trusted then prompt.u = 1 end
     learn_part(batch, prompt, event)
   elseif kind == 'l' then
     add(prompt.g[guards[1].name], 'l', 1)
@@ -129,9 +139,12 @@ local function learn(batch, prompt, event)
     local guard = prompt.g[guards[1].name]
     if numbers[1] >= 0 then
       number(prompt, numbers[1])
-    elseif numbers[2] == 1 then
-      local parts = inner(prompt, 'h')
-      parts.w = lowest(parts.w, numbers[7])
+    else
+      if batch.is_trusted then prompt.u = 1 end
+      if numbers[2] == 1 then
+        local parts = inner(prompt, 'h')
+        parts.w = lowest(parts.w, numbers[7])
+      end
     end
     guard.w = guard.w + numbers[2]
     guard.p = guard.p + numbers[3]

@@ -103,8 +103,8 @@ local function lose(keys, argv)
 end
 
 -- gw_overdue: the violations of prompts that no late record has explained in two minutes. KEYS[1] zset of
--- suspects. ARGV: slot, now in seconds, at most. Returns [suffix, guard, invariant, trusted 0/1,
--- generation, cell name] for each; what is returned waits until gw_decide says what became of it.
+-- suspects. ARGV: slot, now in seconds, at most. Returns [suffix, guard, invariant, worth, generation,
+-- cell name] for each; what is returned waits until gw_decide says what became of it.
 local function overdue(keys, argv)
   local batch, found = new_batch(argv[1], { now = tonumber(argv[2]) }), {}
   local due = redis.call('ZRANGEBYSCORE', keys[1], '-inf', argv[2], 'LIMIT', 0, argv[3])
@@ -113,8 +113,7 @@ local function overdue(keys, argv)
     local prompt = held and cmsgpack.unpack(held)
     for _, each in pairs(prompt and violations_of(prompt) or {}) do
       local name = cell_name(batch, prompt.g[each.guard].c)
-      local trusted = each.is_trusted and 1 or 0
-      found[#found + 1] = { suffix, each.guard, each.invariant, trusted, each.generation, name }
+      found[#found + 1] = { suffix, each.guard, each.invariant, each.worth, each.generation, name }
     end
     if not prompt then redis.call('ZREM', keys[1], suffix) end
   end
@@ -122,15 +121,16 @@ local function overdue(keys, argv)
 end
 
 -- gw_decide: remember that a violation was decided. KEYS[1] zset of suspects. ARGV: slot, suffix, guard,
--- invariant, the health counter that it raises or ''.
+-- invariant, its worth, the health counter that it raises or ''.
 local function decide(keys, argv)
   local slot, suffix, key = argv[1], argv[2], argv[3] .. ':' .. argv[4]
   local at = 'ps:' .. slot .. ':' .. suffix
   local held = redis.call('GET', at)
   local prompt = held and cmsgpack.unpack(held)
-  if not prompt or prompt.z and prompt.z[key] then return 0 end
-  inner(prompt, 'z')[key] = 1
-  if argv[5] ~= '' then redis.call('HINCRBY', 'hl:' .. slot, argv[5], 1) end
+  local worth = tonumber(argv[5])
+  if not prompt or worth <= (inner(prompt, 'z')[key] or 0) then return 0 end
+  prompt.z[key] = worth
+  if argv[6] ~= '' then redis.call('HINCRBY', 'hl:' .. slot, argv[6], 1) end
   local keep = KEEP_EVIDENCE_S
   if not next(violations_of(prompt)) then
     redis.call('ZREM', keys[1], suffix)

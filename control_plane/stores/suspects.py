@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 
 from redis import Redis
 
@@ -14,25 +15,40 @@ from control_plane.stores.shards import FIRST, shard_count
 from reducer.vocabulary import Invariant
 
 
+class Worth(IntEnum):
+    """What a delayed violation is worth, by what shows it; the Lua library holds the same.
+
+    COUNTED: not all came from a trusted producer. RECORDED: their host numbers no transitions, so
+    it counts in gates and never latches. LATCHING: trusted, and numbered.
+    """
+
+    COUNTED = 1
+    RECORDED = 2
+    LATCHING = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Suspicion:
     """A delayed invariant that a prompt violates under one guard, its two minutes over.
 
-    `prompt` is a digest. `is_trusted` says that every record which shows it came from a trusted
-    producer; `generation` is that of the assignment id of one of them.
+    `prompt` is a digest, `generation` that of the assignment id of a record that shows it.
     """
 
     prompt: str
     cell: Cell
     invariant: Invariant
-    is_trusted: bool
+    worth: Worth
     generation: int
     shard: int = FIRST
 
     @property
     def identity(self) -> str:
-        """What makes it the same violation when it is found again."""
-        return f"{self.prompt}:{self.cell.guard}:{self.invariant}"
+        """What makes it the same violation when it is found again.
+
+        One that latches is another than one that does not, whichever of them was decided before.
+        """
+        suffix = ":unnumbered" if self.worth is Worth.RECORDED else ""
+        return f"{self.prompt}:{self.cell.guard}:{self.invariant}{suffix}"
 
 
 class SuspectStore:
@@ -65,18 +81,19 @@ class SuspectStore:
         """
         keys = EvidenceKeys(environment, suspicion.shard)
         guard, invariant = suspicion.cell.guard, suspicion.invariant
-        arguments = (keys.slot, suspicion.prompt, guard, invariant, counted_as)
+        worth = int(suspicion.worth)
+        arguments = (keys.slot, suspicion.prompt, guard, invariant, worth, counted_as)
         answer = call(self._redis, "gw_decide", keys=[keys.suspects], arguments=arguments)
         return bool(whole(answer))
 
 
 def _suspicion(told: list[object], shard: int) -> Suspicion:
-    prompt, _, invariant, trusted, generation, cell = told
+    prompt, _, invariant, worth, generation, cell = told
     return Suspicion(
         prompt=text(prompt),
         cell=Cell.named(text(cell)),
         invariant=Invariant(text(invariant)),
-        is_trusted=bool(whole(trusted)),
+        worth=Worth(whole(worth)),
         generation=whole(generation),
         shard=shard,
     )

@@ -103,6 +103,7 @@ def test_violations_are_read_newest_first_and_those_of_other_guards_elsewhere(
         "guard": GUARD,
         "mode": "warn",
         "generation": 1,
+        "latches": True,
     }
 
 

@@ -148,6 +148,16 @@ def test_a_stranger_cannot_make_a_trusted_prompt_look_switched(context, calendar
     assert counted["untrusted_violation:treatment_switched"] == 1
 
 
+def test_what_was_decided_of_a_stranger_hides_no_trusted_violation(context, calendar, host):
+    of = prompt(context)
+    Host(context, is_trusted=False).send(logs(decisions(of, "stopped")))
+    work_after(context, calendar, IN_TIME)
+    assert not is_latched(context)
+    host.send(logs(decisions(of, "tracked", "stopped")))
+    work_after(context, calendar, 2 * IN_TIME)
+    assert (found(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
+
+
 def test_what_was_decided_is_not_decided_again_when_more_of_the_prompt_arrives(
     context, calendar, host
 ):

@@ -15,7 +15,7 @@ from control_plane.stores.evidence_events import (
     Started,
     Transitioned,
 )
-from control_plane.stores.suspects import SuspectStore
+from control_plane.stores.suspects import SuspectStore, Worth
 from reducer.vocabulary import Cohort, Invariant, Mode
 
 HERE = "internal"
@@ -122,20 +122,20 @@ def test_a_repeated_number_leaves_open_what_came_before_the_stop(evidence, suspe
 def test_a_suspicion_names_the_cell_the_generation_and_the_prompt_that_show_it(evidence, suspects):
     write(evidence, decisions("tracked", "stopped"))
     (found,) = suspects.overdue(HERE, OVER)
-    assert (found.cell, found.generation, found.is_trusted) == (GUARD, 2, True)
+    assert (found.cell, found.generation, found.worth) == (GUARD, 2, Worth.LATCHING)
     assert found.identity == "prompt-1:repeated_tool_failure:stop_without_warn"
 
 
 @pytest.mark.parametrize(
-    ("of_unreliable", "of_stop", "trusted"),
+    ("of_unreliable", "of_stop", "worth"),
     [
-        pytest.param(True, True, True, id="both by a trusted producer"),
-        pytest.param(False, True, False, id="the input by a stranger"),
-        pytest.param(True, False, False, id="the stop by a stranger"),
+        pytest.param(True, True, Worth.LATCHING, id="both by a trusted producer"),
+        pytest.param(False, True, Worth.COUNTED, id="the input by a stranger"),
+        pytest.param(True, False, Worth.COUNTED, id="the stop by a stranger"),
     ],
 )
 def test_a_violation_is_trusted_when_all_that_shows_it_is(
-    evidence, suspects, of_unreliable, of_stop, trusted
+    evidence, suspects, of_unreliable, of_stop, worth
 ):
     warned, unreliable, stopped = decisions("warned", "unreliable", "stopped")
     write(evidence, [warned])
@@ -143,7 +143,7 @@ def test_a_violation_is_trusted_when_all_that_shows_it_is(
     write(evidence, [stopped], is_trusted=of_stop)
     (found,) = suspects.overdue(HERE, OVER)
     assert found.invariant is Invariant.ENFORCED_ON_UNRELIABLE_INPUT
-    assert found.is_trusted is trusted
+    assert found.worth is worth
 
 
 def test_a_decided_suspicion_is_over_and_counted_once(evidence, suspects):
