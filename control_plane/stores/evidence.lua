@@ -66,7 +66,8 @@ end
 -- no assignment id vouches for it.
 local function shared_name(name)
   local fields = cjson.decode(name)
-  if fields[4] == cjson.null then fields[1] = OTHER end
+  local kind = fields[4] == cjson.null and 'volume' or 'vouched'
+  if kind == 'volume' then fields[1] = OTHER end
   fields[2] = OTHER
   return cjson.encode(fields), kind
 end
@@ -104,15 +105,13 @@ local function cell_id(batch, name)
     id = (batch.last_cell or tonumber(redis.call('HGET', key, '#') or '0')) + 1
     batch.last_cell = id
     batch.new_cells[name] = id
-  end
-  batch.cells[name], batch.names[id] = id, name
     held[2] = '-1 ' .. budget
-  return id
+  end
   use_cell(batch, name, held[2])
+  batch.cells[name], batch.names[id] = id, name
+  return id
 end
 
-local function cell_name(batch, id)
-  local name = batch.names[id] or redis.call('HGET', 'cells:' .. batch.slot, '#' .. id)
 local function write_cells(batch)
   local key = 'cells:' .. batch.slot
   for name, id in pairs(batch.new_cells) do redis.call('HSET', key, name, id, '#' .. id, name) end
@@ -121,6 +120,8 @@ local function write_cells(batch)
   if batch.last_cell then redis.call('HSET', key, '#', batch.last_cell) end
 end
 
+local function cell_name(batch, id)
+  local name = batch.names[id] or redis.call('HGET', 'cells:' .. batch.slot, '#' .. id)
   batch.names[id] = name
   return name
 end
