@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
 import redis
 
@@ -24,6 +25,15 @@ STORES = [
     pytest.param(None, id="valkey 9 (embedded)"),
     pytest.param("redis-server", id="redis 7.0 (debian)"),
 ]
+
+# Laws are judged by what they say, not by how fast a loaded machine runs them.
+hypothesis.settings.register_profile(
+    "guardwave",
+    parent=hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("guardwave")
 
 
 class NetworkBlockedError(RuntimeError):

@@ -15,6 +15,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.live import LiveServer, served
+from tests.control_plane.web_workers import PATIENCE_S
 
 FLAGS = (
     "--no-sandbox",
@@ -26,6 +27,7 @@ FLAGS = (
     "--disable-sync",
 )
 Open = Callable[..., Page]
+PATIENCE_MS = 1000 * PATIENCE_S
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +40,11 @@ def live_server(chromium_path: Path) -> Iterator[LiveServer]:
 @pytest.fixture(scope="session")
 def chromium(chromium_path: Path) -> Iterator[Browser]:
     """One browser for all tests of this process."""
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=list(FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path, args=list(FLAGS), timeout=PATIENCE_MS
+        )
         yield browser
         browser.close()
 
@@ -72,6 +77,7 @@ def visit(
     def opened(path: str, **options) -> Page:
         context = chromium.new_context(storage_state=session_state, **options)
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))

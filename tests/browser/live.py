@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -33,10 +32,9 @@ from control_plane.state import Actor, ActorKind
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.supervisor import url_of
 from reducer.vocabulary import Gate, Invariant, Mode
+from tests.control_plane.web_workers import PATIENCE_S, free_port
 
 LATCHED = "lab"
-READY_WITHIN_S = 60.0
-STOP_WITHIN_S = 15.0
 _ROOT = Path(__file__).parents[2]
 _ACTOR = Actor("tests of pages", ActorKind.BOOTSTRAP)
 _WHY = "an environment for browsers"
@@ -58,7 +56,7 @@ class LiveServer:
 def served(data_dir: Path) -> Iterator[LiveServer]:
     """Build the past in an empty directory, then run `guardwave serve` on it."""
     policy = resources.files("control_plane.demo").joinpath("policy.toml")
-    settings = Settings(data_dir=data_dir, port=_free_port(), policy_path=Path(str(policy)))
+    settings = Settings(data_dir=data_dir, port=free_port(), policy_path=Path(str(policy)))
     with EmbeddedServer.start(data_dir), open_store(settings) as client:
         link = _past(client, settings)
     output = data_dir / "serve.out"
@@ -83,7 +81,7 @@ def served(data_dir: Path) -> Iterator[LiveServer]:
             yield LiveServer(url_of(settings), link, names)
         finally:
             server.send_signal(signal.SIGINT)
-            server.wait(STOP_WITHIN_S)
+            server.wait(PATIENCE_S)
 
 
 def _past(client: redis.Redis, settings: Settings) -> str:
@@ -123,7 +121,7 @@ def _latched(context: Context) -> None:
 
 def _wait_until_ready(server: subprocess.Popen[bytes], url: str, output: Path) -> None:
     pool = urllib3.PoolManager(retries=False, timeout=2.0)
-    deadline = time.monotonic() + READY_WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
             if pool.request("GET", f"{url}/readyz").status == 200:
@@ -136,10 +134,3 @@ def _wait_until_ready(server: subprocess.Popen[bytes], url: str, output: Path) -
             continue
         break
     pytest.fail(f"{url} did not become ready; it printed:\n{output.read_text()}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

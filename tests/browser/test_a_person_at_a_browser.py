@@ -86,7 +86,7 @@ def test_a_reason_is_asked_for_and_a_rollback_shows_in_front_of_another_viewer(
 
     section = watching.get_by_role("region", name=name, exact=True)
     for step in section.locator("[aria-current='step']").all():
-        expect(step).to_contain_text(re.compile("shadow|off"), timeout=15_000)
+        expect(step).to_contain_text(re.compile("shadow|off"))
 
 
 def test_the_banner_of_a_latched_environment_leads_to_its_acknowledgement(visit: Open) -> None:
@@ -102,7 +102,7 @@ def test_a_page_that_stops_being_fresh_says_so(visit: Open) -> None:
     page = visit("/")
     page.route("**/fragments/**", lambda route: route.abort())
 
-    expect(page.locator("#stale")).to_be_visible(timeout=15_000)
+    expect(page.locator("#stale")).to_be_visible()
 
 
 def test_a_look_is_remembered_without_a_flash(visit: Open) -> None:

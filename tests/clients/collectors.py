@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.control_plane.web_workers import PATIENCE_S
+
 DOCS = Path(__file__).parents[2] / "docs" / "collector.md"
 TRIED = re.compile(r"<!-- a test runs a Collector .*?```yaml\n(.*?)```", re.DOTALL)
 EXPORTER = "otlphttp/guardwave"
@@ -84,12 +86,12 @@ class Collector:
         """End it as a crash would: it gets no chance to write or send anything more."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(20)
+        self._process.wait(PATIENCE_S)
 
     def end(self) -> None:
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(20)
+            self._process.wait(PATIENCE_S)
 
 
 @contextlib.contextmanager

@@ -25,12 +25,11 @@ from control_plane.stores.evidence import OwnerDay
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import assigned
-from tests.control_plane.web_workers import ROOT, free_port, until, web_worker
+from tests.control_plane.web_workers import PATIENCE_S, ROOT, free_port, until, web_worker
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION, world_in
 
 JS = Path(__file__).parent / "js"
 PYTHON_HOST = Path(__file__).parent / "python_host.py"
-CLIENT_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,8 @@ class Deployment:
     def assignment_id(self, owner: str) -> str:
         return assigned(self.context, owner)[1]
 
-    def variables(self, port: int) -> dict[str, str]:
-        """Return the environment of a host that sends to this port."""
+    def variables(self, port: int, timeout: str) -> dict[str, str]:
+        """Return the environment of a host that sends to this port, until the time-out ends."""
         kept = {
             name: text
             for name, text in os.environ.items()
@@ -88,6 +87,7 @@ class Deployment:
         return {
             **kept,
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": timeout,
             "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{self.token}",
             "OTEL_RESOURCE_ATTRIBUTES": ",".join(f"{k}={v}" for k, v in attributes.items()),
         }
@@ -95,12 +95,13 @@ class Deployment:
     def python_host(self, protocol: str, assignment_id: str, *, port: int) -> subprocess.Popen[str]:
         """Start a host with the Python SDK."""
         arguments = [sys.executable, str(PYTHON_HOST), protocol, "p-1", assignment_id]
-        return _run(arguments, self.variables(port))
+        return _run(arguments, self.variables(port, f"{PATIENCE_S:.0f}"))
 
     def js_host(self, encoding: str, assignment_id: str, *, port: int) -> subprocess.Popen[str]:
         """Start a host with the JavaScript SDK."""
         arguments = ["node", "host.mjs", encoding, "p-1", assignment_id]
-        return _run(arguments, self.variables(port), directory=JS)
+        # This SDK counts the time-out in milliseconds, as the specification does.
+        return _run(arguments, self.variables(port, f"{1000 * PATIENCE_S:.0f}"), directory=JS)
 
 
 def _run(
@@ -118,7 +119,7 @@ def _run(
 
 def said(host: subprocess.Popen[str]) -> str:
     """Wait for a host to end well and return what it printed."""
-    output, _ = host.communicate(timeout=CLIENT_WITHIN_S)
+    output, _ = host.communicate(timeout=PATIENCE_S)
     assert host.returncode == 0, output
     return output
 
@@ -141,12 +142,12 @@ def _grpc_server(server: EmbeddedServer, log: Path) -> Iterator[int]:
             stderr=output,
         )
     try:
-        assert until(lambda: process.poll() is not None or listens(port), within=60)
+        assert until(lambda: process.poll() is not None or listens(port))
         assert process.poll() is None, log.read_text()
         yield port
     finally:
         process.terminate()
-        assert process.wait(30) == 0, log.read_text()
+        assert process.wait(PATIENCE_S) == 0, log.read_text()
 
 
 def listens(port: int) -> bool:

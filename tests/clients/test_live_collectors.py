@@ -105,9 +105,9 @@ def test_a_collector_as_documented_drops_nothing_while_the_store_is_away(deploym
     ignored = _ignored(deployment)
     deployment.server.kill()
     with running(arguments, tmp_path / "log", variables) as collector:
-        assert until(lambda: 503 in tap.statuses, within=30), collector.printed
+        assert until(lambda: 503 in tap.statuses), collector.printed
         deployment.server.ensure_running()
-        assert until(lambda: _ignored(deployment) >= ignored + LINES, within=30), collector.printed
+        assert until(lambda: _ignored(deployment) >= ignored + LINES), collector.printed
     assert _ignored(deployment) == ignored + LINES
     assert set(tap.statuses) == {503, 200}
     assert DROPPED not in collector.printed
@@ -129,20 +129,20 @@ def test_what_a_killed_collector_sends_again_counts_once(deployment, tap, tmp_pa
     before = deployment.context.evidence.health(ENVIRONMENT)
     deployment.server.kill()
     with running(arguments, tmp_path / "log", variables) as collector:
-        assert until(lambda: 503 in tap.statuses, within=30), collector.printed
+        assert until(lambda: 503 in tap.statuses), collector.printed
         collector.kill()
         with source.open("a") as file:
             file.write(lines_of(range(PROMPTS // 2, PROMPTS)))
         collector.start()
         deployment.server.ensure_running()
-        assert until(lambda: _ended(deployment, owner) == PROMPTS, within=30), collector.printed
+        assert until(lambda: _ended(deployment, owner) == PROMPTS), collector.printed
         assert deployment.started(owner) == PROMPTS
         first = deployment.context.evidence.health(ENVIRONMENT)
         accepted = first["accepted"] - before.get("accepted", 0)
         collector.kill()
         collector.start()
         again = first["duplicate"] + accepted
-        assert until(lambda: _duplicates(deployment) >= again, within=30), collector.printed
+        assert until(lambda: _duplicates(deployment) >= again), collector.printed
     assert deployment.started(owner) == PROMPTS
     assert deployment.context.evidence.health(ENVIRONMENT)["accepted"] == first["accepted"]
 
@@ -171,18 +171,18 @@ def test_a_queue_on_disk_outlives_a_killed_collector(deployment, tap, tmp_path):
     executions = deployment.executions()
     deployment.server.kill()
     with running(arguments, tmp_path / "log", variables) as collector:
-        assert until(lambda: listens(receiver), within=30), collector.printed
+        assert until(lambda: listens(receiver)), collector.printed
         for host in [deployment.python_host("http/protobuf", each, port=receiver) for each in ids]:
             assert "fail" not in said(host).lower()
-        assert until(lambda: 503 in tap.statuses, within=30), collector.printed
+        assert until(lambda: 503 in tap.statuses), collector.printed
         collector.kill()
         deployment.server.ensure_running()
         assert [deployment.started(owner) for owner in owners] == [0, 0, 0]
         collector.start()
         for owner in owners:
-            assert until(lambda each=owner: deployment.started(each), within=60), collector.printed
+            assert until(lambda each=owner: deployment.started(each)), collector.printed
         arrived = executions + 3 * len(owners)
-        assert until(lambda: deployment.executions() >= arrived, within=30), collector.printed
+        assert until(lambda: deployment.executions() >= arrived), collector.printed
     assert [deployment.started(owner) for owner in owners] == [1, 1, 1]
     assert deployment.executions() == arrived
     assert DROPPED not in collector.printed
@@ -212,5 +212,5 @@ def test_hosts_behind_a_collector_count_once_each(deployment, tmp_path, protocol
         for host in hosts:
             said(host)
         for owner in owners:
-            assert until(lambda each=owner: deployment.started(each), within=20), collector.printed
+            assert until(lambda each=owner: deployment.started(each)), collector.printed
     assert [deployment.started(owner) for owner in owners] == [1, 1]

@@ -13,6 +13,7 @@ from control_plane.errors import SettingsError
 from control_plane.policy import load, parse
 from control_plane.startup import open_context
 from reducer.vocabulary import Gate, Metric
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.serving import Served
 
 SHIPPED = resources.files("control_plane").joinpath("policy.toml").read_text("utf-8")
@@ -175,7 +176,7 @@ def test_serve_refuses_to_start_on_an_unreadable_policy_and_leaves_nothing(unrea
             env={**theirs, **mine},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         left = Served(Path(directory)).processes()

@@ -8,6 +8,7 @@ import pytest
 
 from control_plane.otlp_door import CutOff, TooManySlowSenders
 from control_plane.slow_senders import Places, WatchedSocket
+from tests.control_plane.web_workers import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_read_with_a_time_out_ends_and_gives_its_place_back(ends):
 def test_who_is_cut_off_while_it_is_waited_for_is_read_no_further_and_answered():
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.create_connection(listener.getsockname(), timeout=20) as far,
+        socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as far,
         listener.accept()[0] as near,
         ThreadPoolExecutor() as pool,
     ):
@@ -81,7 +82,7 @@ def test_who_is_cut_off_while_it_is_waited_for_is_read_no_further_and_answered()
         waiting = pool.submit(watched.recv, 100)
         watched.cut_off()
         with pytest.raises(CutOff):
-            waiting.result(20)
+            waiting.result(PATIENCE_S)
         far.sendall(b"too late")
         with pytest.raises(CutOff):
             watched.recv(100)

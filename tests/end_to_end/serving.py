@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,16 +15,9 @@ from typing import Any
 
 import urllib3
 
-START_WITHIN_S = 90.0
+from tests.control_plane.web_workers import PATIENCE_S, free_port
+
 POLL_S = 0.05
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -62,18 +54,18 @@ class Served:
                 stderr=log,
             )
         pool = urllib3.PoolManager(retries=False, timeout=2.0)
-        for _ in polls(START_WITHIN_S):
+        for _ in polls():
             assert self.process.poll() is None, self.log
             with contextlib.suppress(urllib3.exceptions.HTTPError):
                 if pool.request("GET", f"{self.url}/readyz").status == 200:
                     return
         raise AssertionError(self.log)
 
-    def interrupt(self, *, within: float) -> int:
-        """Press Ctrl-C and return the exit code."""
+    def interrupt(self) -> int:
+        """Press Ctrl-C and return the exit code: it takes about two seconds, or something hangs."""
         assert self.process is not None
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(within)
+        return self.process.wait(PATIENCE_S)
 
     def processes(self) -> tuple[int, ...]:
         """Return every process that was started with this data directory."""
@@ -90,7 +82,7 @@ class Served:
         """End whatever is left of it."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.interrupt(within=20)
+                self.interrupt()
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -102,7 +94,7 @@ class Served:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=True,
         )
         found = re.search(r"gw_\S+", made.stdout)
@@ -134,7 +126,7 @@ class Api:
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         body = None if document is None else json.dumps(document)
-        pool = urllib3.PoolManager(retries=False, timeout=10.0)
+        pool = urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
         got = pool.request(method, f"{self.url}/api/v1{path}", body=body, headers=sent)
         told = json.loads(got.data) if got.data else None
         return Answer(got.status, dict(got.headers), told)
@@ -150,9 +142,9 @@ class Api:
         return answer.document
 
 
-def polls(within_s: float) -> Iterator[None]:
-    """Yield until the time is up, with a short pause between."""
-    deadline = time.monotonic() + within_s
+def polls() -> Iterator[None]:
+    """Yield until patience ends, with a short pause between."""
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         yield
         time.sleep(POLL_S)

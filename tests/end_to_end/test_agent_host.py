@@ -13,6 +13,7 @@ import pytest
 from control_plane.client import Assignments
 from reducer.guards.pipeline import GUARDS
 from reducer.vocabulary import Mode
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.serving import Api, Served, polls
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,6 @@ DOCS = ROOT / "docs" / "embed.md"
 SHORTEST = re.compile(r"<!-- a test runs this -->\n```python\n(.*?)```", re.DOTALL)
 SET_UP = re.compile(r"<!-- a test runs this -->\n```console\n(.*?)```", re.DOTALL)
 ENVIRONMENT, OWNER, VERSION = "internal", "workspace-1", "1.0.0"
-PATIENCE_S = 20.0
 # What the base install does not bring; a host must do without all of it.
 SERVER = ("analysis", "dashboards", "flask", "msgpack", "numpy", "pandas", "pydantic", "redis")
 # A process in which these modules can't be found, as in an environment that lacks them.
@@ -54,7 +54,7 @@ def talk(*options, typed, directory, absent=SERVER, **environment):
         input=typed,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert run.returncode == 0, run.stderr
@@ -94,15 +94,21 @@ def served() -> Iterator[Served]:
 def test_what_the_example_reports_is_evidence_for_every_guard(served, tmp_path):
     tokens = set_up_as_documented(served)
     runtime = tokens["GUARDWAVE_TOKEN"]
-    assert any(is_known(served.url, runtime) for _ in polls(PATIENCE_S)), served.log
-    said = talk(typed="go\n/quit\n", directory=tmp_path, **tokens)
-    assert "[completed]" in said
+    assert any(is_known(served.url, runtime) for _ in polls()), served.log
     admin = Api(served.url, served.token("--role", "admin"))
-    told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
-    evidence = {each["guard"]: each for each in told["evidence"]}
+    evidence = {}
+    for _ in polls():
+        assert "[completed]" in talk(typed="go\n/quit\n", directory=tmp_path, **tokens)
+        told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+        evidence = {each["guard"]: each for each in told["evidence"]}
+        # A mode that does not come in 200 ms is shadow without an id: that prompt does not count.
+        if set(evidence) == set(GUARDS):
+            break
     assert set(evidence) == set(GUARDS)
     for each in evidence.values():
-        assert (each["started"], each["completed"], each["turns"]) == (1, 1, 7)
+        prompts = each["started"]
+        assert prompts > 0
+        assert (each["completed"], each["turns"]) == (prompts, 7 * prompts)
     assert admin.get(f"/environments/{ENVIRONMENT}")["latch"] is None
 
 
@@ -117,7 +123,7 @@ def set_up_as_documented(served):
         env={**served.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert run.returncode == 0, run
@@ -134,7 +140,7 @@ def test_the_shortest_host_of_the_documentation_runs():
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")

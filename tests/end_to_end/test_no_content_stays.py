@@ -16,6 +16,7 @@ import urllib3
 from control_plane.client import Assignments
 from control_plane.stores.data_directory import socket_path
 from tests.control_plane.ingest.qwen import VERSION, Body, cases
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.canaries import CANARY, MARK, native, newest_ns, planted
 from tests.end_to_end.serving import Api, Served, polls
 
@@ -43,7 +44,7 @@ class Deployment:
         self.answers: list[bytes] = []
 
     def _assignment_id(self, runtime: str) -> str:
-        for _ in polls(20):
+        for _ in polls():
             assignments = Assignments(
                 self.served.url, runtime, ENVIRONMENT, service_version=VERSION
             )
@@ -54,7 +55,7 @@ class Deployment:
         raise AssertionError(self.served.log)
 
     def send(self, body: Body) -> None:
-        sent = urllib3.PoolManager(retries=False, timeout=20.0).request(
+        sent = urllib3.PoolManager(retries=False, timeout=PATIENCE_S).request(
             "POST",
             f"{self.served.url}/v1/{body.signal}",
             body=orjson.dumps(body.told),
@@ -145,7 +146,7 @@ def test_no_value_and_no_name_in_the_store_holds_content(deployment):
 
 
 def test_no_resource_of_the_api_and_no_series_holds_content(deployment):
-    url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=20.0)
+    url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
     document = orjson.loads(pool.request("GET", f"{url}/api/v1/openapi.json").data)
     paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
     asked = ["/metrics", "/healthz", "/readyz", *(path.format_map(Filled()) for path in paths)]
@@ -167,7 +168,7 @@ class Filled(dict[str, str]):
 
 
 def test_no_page_holds_content(deployment):
-    url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=20.0)
+    url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
     here = {"Sec-Fetch-Site": "same-origin", "Accept": "text/html", "Origin": url}
     signed_in = pool.request(
         "POST",
@@ -191,7 +192,7 @@ def test_no_export_holds_content(deployment):
         [sys.executable, "-m", "control_plane.cli", "evidence", "export", ENVIRONMENT],
         env=deployment.served.environment,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert b'"kind":"owner-day"' in exported.stdout

@@ -14,6 +14,7 @@ import urllib3
 from opentelemetry.sdk.resources import OTELResourceDetector
 
 from tests.control_plane.ingest.qwen import ITEMS, VERSION, cases
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.canaries import TIMES, newest_ns
 from tests.end_to_end.serving import Api, Served, polls
 
@@ -53,7 +54,7 @@ def launched(served: Served, tokens: dict[str, str], directory: Path) -> dict[st
         env={**os.environ, **tokens, "PATH": path},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     pairs = [line.partition("=") for line in ran.stdout.decode().split("\0") if line]
     return {name: value for name, _, value in pairs}
@@ -61,7 +62,7 @@ def launched(served: Served, tokens: dict[str, str], directory: Path) -> dict[st
 
 def launched_when_known(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
     """Launch until the web workers know the owner, and return the client's environment."""
-    for _ in polls(20):
+    for _ in polls():
         told = launched(served, tokens, directory)
         if ".everyone.shadow." in told["OTEL_RESOURCE_ATTRIBUTES"]:
             return told
@@ -110,7 +111,7 @@ def send(endpoint: str, resource: Mapping[str, object], headers: Mapping[str, st
             lambda found: b'"%s":"%d"' % (found[1], int(found[2]) + shift),
             text,
         )
-        answer = urllib3.PoolManager(retries=False, timeout=20.0).request(
+        answer = urllib3.PoolManager(retries=False, timeout=PATIENCE_S).request(
             "POST",
             f"{endpoint}/v1/{body.signal}",
             body=moved,

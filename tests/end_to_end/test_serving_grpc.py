@@ -8,7 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.end_to_end.serving import Served, free_port, polls
+from tests.control_plane.web_workers import PATIENCE_S, free_port
+from tests.end_to_end.serving import Served, polls
 
 ENVIRONMENT = "internal"
 EXPORT = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
@@ -31,17 +32,17 @@ def served() -> Iterator[Served]:
 def test_grpc_is_served_beside_http_and_ends_with_it(served):
     port = served.variables["GUARDWAVE_GRPC_PORT"]
     line = f"guardwave takes OTLP over gRPC on http://127.0.0.1:{port}\n"
-    assert any(line in served.log for _ in polls(20)), served.log
+    assert any(line in served.log for _ in polls()), served.log
     token = served.token("--role", "ingest", "--environment", ENVIRONMENT)
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(EXPORT)
         with pytest.raises(grpc.RpcError) as refused:
-            export(b"", timeout=20)
+            export(b"", timeout=PATIENCE_S)
         assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
         with pytest.raises(grpc.RpcError) as refused:
-            export(b"", metadata=(("authorization", f"Bearer {token}"),), timeout=20)
+            export(b"", metadata=(("authorization", f"Bearer {token}"),), timeout=PATIENCE_S)
         assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    assert served.interrupt(within=20) == 0
+    assert served.interrupt() == 0
     assert served.processes() == ()
 
 

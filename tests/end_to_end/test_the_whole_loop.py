@@ -19,6 +19,7 @@ from opentelemetry.sdk.resources import Resource
 
 from control_plane.client import Assignments
 from control_plane.stores.embedded import PID_FILE
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.serving import Api, Served, polls
 
 ENVIRONMENT, GUARD, VERSION = "internal", "repeated_tool_failure", "1.4.2"
@@ -27,8 +28,6 @@ ROLLOUT = f"/environments/{ENVIRONMENT}/guards/{GUARD}"
 DOCS = Path(__file__).parents[2] / "docs" / "telemetry.md"
 BY_HAND = re.compile(r"<!-- a test sends this body.*?```console\n(.*?)```", re.DOTALL)
 OWNERS = [f"workspace-{number}" for number in range(60)]
-# It takes about two; longer than this and something hangs.
-STOPS_WITHIN_S = 20.0
 
 # One server for all of them, where the runner is told to keep groups together.
 pytestmark = pytest.mark.xdist_group("served")
@@ -51,7 +50,7 @@ class Deployment:
 
     def assignment_id(self, owner: str) -> str:
         """Return an owner's id from the client, once the workers know the owner."""
-        for _ in polls(20):
+        for _ in polls():
             assignments = Assignments(
                 self.served.url, self.runtime, ENVIRONMENT, service_version=VERSION
             )
@@ -87,6 +86,7 @@ class RememberingExporter(OTLPLogExporter):
             endpoint=f"{url}/v1/logs",
             headers={"Authorization": f"Bearer {token}"},
             compression=Compression.Gzip,
+            timeout=PATIENCE_S,
         )
         self.acknowledged: list[str] = []
         self.given_up: list[str] = []
@@ -119,7 +119,10 @@ class SdkHost:
             )
         )
         self.provider.add_log_record_processor(
-            BatchLogRecordProcessor(self.exporter, schedule_delay_millis=50)
+            # It would drop, unseen, what comes while a full queue waits for the store.
+            BatchLogRecordProcessor(
+                self.exporter, schedule_delay_millis=50, max_queue_size=1_000_000
+            )
         )
         self.logger = self.provider.get_logger("agent.guard", "1")
 
@@ -194,7 +197,7 @@ def test_a_lowered_mode_reaches_the_answers_of_every_worker(deployment):
     def is_answered_by_all(mode: str) -> bool:
         """Whether twenty answers in a row say so; the connections go to either worker."""
         in_a_row = 0
-        for _ in polls(20):
+        for _ in polls():
             # A worker learns of a new rollout with its next look at the store: 404 until then.
             answer = as_host.ask("GET", where)
             is_so = answer.status == 200 and answer.document["mode"] == mode
@@ -227,16 +230,16 @@ def test_no_acknowledged_prompt_is_lost_or_doubled_when_the_store_is_killed(depl
             host.prompt(prompt_id, ids[owner])
             sent.append(prompt_id)
 
-    talker = threading.Thread(target=talk)
+    talker = threading.Thread(target=talk, daemon=True)
     talker.start()
     pid_file = deployment.served.data_dir / PID_FILE
     for _ in range(2):
         seen, victim = len(host.exporter.acknowledged), int(pid_file.read_text())
-        assert any(len(host.exporter.acknowledged) > seen + 20 for _ in polls(30))
+        assert any(len(host.exporter.acknowledged) > seen + 20 for _ in polls())
         os.kill(victim, signal.SIGKILL)
-        assert any(int(pid_file.read_text() or victim) != victim for _ in polls(30))
+        assert any(int(pid_file.read_text() or victim) != victim for _ in polls())
     seen = len(host.exporter.acknowledged)
-    assert any(len(host.exporter.acknowledged) > seen + 20 for _ in polls(30))
+    assert any(len(host.exporter.acknowledged) > seen + 20 for _ in polls())
     stop.set()
     talker.join()
     host.provider.shutdown()
@@ -258,7 +261,7 @@ def test_a_crash_of_every_process_at_once_loses_nothing(deployment):
     for pid in served.processes():
         os.kill(pid, signal.SIGKILL)
     assert served.process is not None
-    served.process.wait(STOPS_WITHIN_S)
+    served.process.wait(PATIENCE_S)
     served.start()
     assert deployment.started(owner) == 1
     assert deployment.admin.get(ROLLOUT)["phase"] == "shadow"
@@ -271,7 +274,7 @@ def test_ctrl_c_stops_everything_and_a_restart_goes_on_where_it_was(deployment):
     assignment_id = deployment.assignment_id(owner)
     host.prompt("before the restart", assignment_id)
     host.provider.force_flush()
-    assert served.interrupt(within=STOPS_WITHIN_S) == 0, served.log
+    assert served.interrupt() == 0, served.log
     assert served.processes() == ()
     served.start()
     assert deployment.started(owner) == 1

@@ -14,6 +14,7 @@ from control_plane.errors import RuleViolated, StartError
 from control_plane.stores.data_directory import socket_path
 from control_plane.stores.demo import DemoMark, DemoStore
 from reducer.vocabulary import Mode, Role
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.control_plane.worlds import ENVIRONMENT, NOW, context_over, world_in
 
 MARK = DemoMark(wall_origin_ns=1, moment_origin_ns=2, speed=1000.0)
@@ -32,7 +33,7 @@ def guardwave(*command: str, store_server, tmp_path) -> subprocess.CompletedProc
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -13,6 +13,7 @@ from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.http.problem_types import sections
 from reducer.vocabulary import Invariant, Mode, Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, every_problem
+from tests.control_plane.web_workers import PATIENCE_S
 
 DOCS = Path(__file__).parents[3] / "docs"
 COMMAND = re.compile(r"```sh\n(?P<script>.*?)```\nAnswers (?P<status>\d{3})", re.DOTALL)
@@ -54,7 +55,7 @@ def test_every_command_of_the_api_document_is_answered_as_it_says(
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         status = run.stderr.split()[-1]
         assert status == command["status"], f"{script}\n{run.stdout}{run.stderr}"

@@ -24,6 +24,7 @@ from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import Host, Prompt, assigned, logs
+from tests.control_plane.web_workers import PATIENCE_S
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
 
 AT = NOW - timedelta(hours=2)
@@ -56,7 +57,7 @@ class Caller:
         bearer = f"Bearer {self.host.token}" if authorization == "" else authorization
         metadata = () if bearer is None else (("authorization", bearer),)
         export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(method)
-        answer: bytes = export(body, metadata=metadata, compression=compression, timeout=20)
+        answer: bytes = export(body, metadata=metadata, compression=compression, timeout=PATIENCE_S)
         return answer
 
     def refusal(self, body: bytes, **named) -> grpc.RpcError:
@@ -237,7 +238,7 @@ def test_senders_that_never_finish_do_not_keep_the_threads(context, body_of_one,
     for caller in before(Host(context)):
         stuck: grpc.StreamUnaryMultiCallable[bytes, bytes] = caller.channel.stream_unary(LOGS)
         calls = [stuck.future(nothing()) for _ in range(THREADS)]
-        assert all(call.exception(timeout=20) is not None for call in calls)
+        assert all(call.exception(timeout=PATIENCE_S) is not None for call in calls)
         assert caller.call(body_of_one) == b""
         over.set()
     assert started(context) == 1
