@@ -31,7 +31,6 @@ _.retry_after_s
 _.batch_bucket
 _.error_type
 _.failure_bucket
-_.has_weak_identity
 _.history_preserved
 _.offset_seconds
 _.ordinal
@@ -58,3 +57,4 @@ _.variance_of_rate  # notebooks, which plan before there is any data
 _.with_ratio_margin  # benchmarks/proof and tests, which inject an amount the plain way
 _.collect  # prometheus_client, which asks a collector for its series
 _.is_skewed  # the page and the API of intake's health
+_.remedies  # as above

@@ -22,6 +22,7 @@ class _Families(NamedTuple):
     streams: GaugeMetricFamily
     overflows: CounterMetricFamily
     unreliable: CounterMetricFamily
+    weak: CounterMetricFamily
     dropped: CounterMetricFamily
     last_record: GaugeMetricFamily
     still: GaugeMetricFamily
@@ -90,6 +91,11 @@ def _families() -> _Families:
             "Prompts of hosts that cannot tell failures apart.",
             labels=["environment"],
         ),
+        weak=CounterMetricFamily(
+            "guard_telemetry_weak_identity_records",
+            "Records, repeated ones too, whose Resource names no service.instance.id.",
+            labels=["environment"],
+        ),
         dropped=CounterMetricFamily(
             "guard_telemetry_dropped_attributes",
             "Attributes that ended at the door.",
@@ -130,6 +136,7 @@ def _tell(families: _Families, health: IntakeHealth) -> None:
     for what, many in counts.overflow.items():
         families.overflows.add_metric([name, what], many)
     families.unreliable.add_metric([name], counts.unreliable_prompts)
+    families.weak.add_metric([name], counts.weak_identity)
     families.dropped.add_metric([name], counts.dropped_attributes)
     if health.last_record_at is not None:
         families.last_record.add_metric([name], health.last_record_at.timestamp())

@@ -33,7 +33,8 @@ class IntakeCountsAnswer(_Read):
     Items are `accepted`, `duplicate`, `refused`, `quarantined` (their Resource names no
     environment or version) or `ignored` (nobody's business). `streams` are faults of streams of
     metric points, `overflow` what went beyond a bound. Violations that no trusted producer, or no
-    assignment id, stands behind change nothing.
+    assignment id, stands behind change nothing. `weak_identity` counts records whose Resource names
+    no instance. `remedies` say what to set where telemetry tells less than it could.
     """
 
     accepted: int
@@ -47,6 +48,8 @@ class IntakeCountsAnswer(_Read):
     unvouched_violations: dict[str, int]
     unreliable_prompts: int = Field(description="Prompts of hosts that cannot tell failures apart.")
     dropped_attributes: int
+    weak_identity: int
+    remedies: list[str]
 
 
 class SourceAnswer(_Read):
@@ -62,6 +65,21 @@ class SourceAnswer(_Read):
     last_record_at: datetime | None
     ahead_seconds: int | None
     is_skewed: bool
+
+
+class InstanceAnswer(_Read):
+    """A process whose clock may be wrong, or whose deltas have gaps.
+
+    `instance`: the 64-bit BLAKE2b of its `service.instance.id`, hexadecimal.
+    """
+
+    instance: str
+    producer: str
+    version: str
+    late: int
+    future: int
+    gaps: int
+    last_at: datetime
 
 
 class StillEnforcingAnswer(_Read):
@@ -93,6 +111,7 @@ class IntakeHealthAnswer(Answer):
     last_record_at: datetime | None
     last_record_age_seconds: float | None
     counts: IntakeCountsAnswer
+    instances: list[InstanceAnswer]
     still_enforcing: list[StillEnforcingAnswer]
     days: list[DayHealthAnswer]
     links: dict[str, str]
@@ -113,6 +132,7 @@ def read_telemetry(path: EnvironmentPath) -> Response:
             last_record_at=health.last_record_at,
             last_record_age_seconds=arriving.last_record_age_seconds,
             counts=IntakeCountsAnswer.model_validate(health.counts),
+            instances=[InstanceAnswer.model_validate(each) for each in health.instances],
             still_enforcing=[
                 StillEnforcingAnswer.model_validate(each) for each in health.still_enforcing
             ],

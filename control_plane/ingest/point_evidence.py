@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.event_time import utc_day, utc_hour
+from control_plane.ingest.identity import instance_digest
 from control_plane.ingest.records import CounterPoint, DurationPoint
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import (
@@ -14,6 +15,7 @@ from control_plane.stores.evidence_events import (
     VolumeEvent,
 )
 from control_plane.stores.evidence_points import (
+    EXPLICIT_BOUNDS_POINT,
     OVERFLOW_POINT,
     PointEvent,
     PointOwner,
@@ -97,11 +99,19 @@ def point_event(
         histogram=point.buckets if isinstance(point, DurationPoint) else None,
         owner=owner,
         is_conforming=_is_conforming(point),
-        health=(OVERFLOW_POINT,) if point.is_overflow else (),
+        health=_health_of(point),
         began_on=utc_day(point.start_ns) if point.start_ns else None,
         is_overflow=point.is_overflow,
         is_missed=is_missed,
+        instance=instance_digest(point.origin.instance_id),
     )
+
+
+def _health_of(point: CounterPoint | DurationPoint) -> tuple[str, ...]:
+    overflow = (OVERFLOW_POINT,) if point.is_overflow else ()
+    if isinstance(point, DurationPoint) and point.buckets is None:
+        return (*overflow, EXPLICIT_BOUNDS_POINT)
+    return overflow
 
 
 def volume_of(point: CounterPoint | DurationPoint, *, cell: Cell) -> VolumeEvent:

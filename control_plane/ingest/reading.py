@@ -10,7 +10,12 @@ from control_plane.ingest.dialects.dialect import Arrival, Dialect, Fate, Refuse
 from control_plane.ingest.dialects.registry import DIALECTS
 from control_plane.ingest.event_time import Clock, sender_clock
 from control_plane.ingest.forms import Forms
-from control_plane.ingest.identity import digest63, item_identity, resource_digest
+from control_plane.ingest.identity import (
+    digest63,
+    instance_digest,
+    item_identity,
+    resource_digest,
+)
 from control_plane.ingest.origin import read_origin
 from control_plane.ingest.otlp import (
     Attributes,
@@ -232,8 +237,11 @@ def _told_apart(
 ) -> Refused:
     """Return the refusal with the version that the item came from, and what it is known by."""
     if isinstance(arrival, Rejected):
-        version, source = "", str(arrival.content)
+        version, instance, source = "", "", str(arrival.content)
     else:
-        version, source = arrival.origin.service_version, repr(arrival.origin)
+        origin = arrival.origin
+        version, instance = origin.service_version, instance_digest(origin.instance_id)
+        source = repr(origin)
     content = None if isinstance(item, Rejected) else item_identity(item, source)
-    return refused._replace(rejected=replace(refused.rejected, version=version, content=content))
+    rejected = replace(refused.rejected, version=version, content=content, instance=instance)
+    return refused._replace(rejected=rejected)

@@ -10,6 +10,8 @@ from control_plane.ingest.records import Record
 from control_plane.ingest.rejections import Rejected, RejectReason
 from control_plane.stores.refused_items import RefusedItems
 
+_OF_A_CLOCK = frozenset({RejectReason.LATE, RejectReason.FUTURE})
+
 
 def word_of(reason: RejectReason) -> str:
     """Return what intake's health counts an item as that was refused for this reason."""
@@ -24,7 +26,7 @@ def refused_items(
     An item that says too little is the same again only in the same body. What has no environment
     or version counts as a record of today that does not conform.
     """
-    digests: defaultdict[tuple[str, RejectReason], list[int]] = defaultdict(list)
+    digests: defaultdict[tuple[str, RejectReason, str], list[int]] = defaultdict(list)
     body_digest, without_content = "", 0
     for each in rejected:
         if each.content is not None:
@@ -33,15 +35,18 @@ def refused_items(
             body_digest = body_digest or blake2b(body, digest_size=16).hexdigest()
             fields = [body_digest, str(without_content)]
             without_content += 1
-        digests[each.version, each.reason].append(digest63("refused", each.reason, *fields))
+        instance = each.instance if each.reason in _OF_A_CLOCK else ""
+        found = digests[each.version, each.reason, instance]
+        found.append(digest63("refused", each.reason, *fields))
     return tuple(
         RefusedItems(
             version,
             f"{word_of(reason)}:{reason}",
             tuple(found),
             today if reason.is_quarantine else None,
+            instance,
         )
-        for (version, reason), found in digests.items()
+        for (version, reason, instance), found in digests.items()
     )
 
 

@@ -85,13 +85,15 @@ class Rejected:
 
     `version` is the service version of the Resource that it came with, empty where none is known.
     `content` is a digest of all that the item says and of who sent it, the same in whichever body
-    it comes; None where it says too little to be told from another.
+    it comes; None where it says too little to be told from another. `instance` is a digest of the
+    process that sent it, empty where none is known.
     """
 
     reason: RejectReason
     detail: str
     version: str = ""
     content: int | None = None
+    instance: str = ""
 
 
 class Refusal(ValueError):

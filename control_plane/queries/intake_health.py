@@ -1,15 +1,15 @@
 """Whether telemetry arrives as it should: what was taken in, what was not, and from whom."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from control_plane.commands.changes import load_environment
 from control_plane.context import Context
 from control_plane.queries.days import floor_of
+from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.state import Rollback
-from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION
 from control_plane.stores.intake_health import SourceCounts, TreatedRecords
 from reducer.rollout.days import COMPARED_DAYS, day_notes, why_incomplete
 from reducer.rollout.state import EvidenceSource
@@ -18,56 +18,6 @@ from reducer.vocabulary import Mode
 # A clock that is right is ahead by what two clocks differ, and behind by an export's interval.
 AHEAD_S, BEHIND_S = 30, 900
 DAYS_SHOWN = 14
-
-
-@dataclass(frozen=True, slots=True)
-class IntakeCounts:
-    """Counters of intake since it began.
-
-    `refused`, `quarantined` and `ignored` are by reason, the two kinds of violation by invariant:
-    those that no trusted producer, and those that no assignment id vouches for, change nothing.
-    `streams` counts, of streams of metric points, each `reset`, `gap`, `conflict` of two writers,
-    `fall` without a new start, `unknown_start` and `forgotten` point; `overflow` what was counted
-    under `other`. `unreliable_prompts` are those whose host cannot tell failures apart.
-    """
-
-    accepted: int
-    duplicate: int
-    refused: Mapping[str, int]
-    quarantined: Mapping[str, int]
-    ignored: Mapping[str, int]
-    streams: Mapping[str, int]
-    overflow: Mapping[str, int]
-    untrusted_violations: Mapping[str, int]
-    unvouched_violations: Mapping[str, int]
-    unreliable_prompts: int
-    dropped_attributes: int
-
-    @classmethod
-    def of(cls, counts: Mapping[str, int]) -> "IntakeCounts":
-        """Return the counters of their stored names."""
-
-        def by_word(kind: str) -> dict[str, int]:
-            prefix = f"{kind}:"
-            return {
-                name.removeprefix(prefix): many
-                for name, many in sorted(counts.items())
-                if name.startswith(prefix) and many
-            }
-
-        return cls(
-            accepted=counts.get("accepted", 0),
-            duplicate=counts.get("duplicate", 0),
-            refused=by_word("refused"),
-            quarantined=by_word("quarantined"),
-            ignored=by_word("ignored"),
-            streams=by_word("streams"),
-            overflow=by_word("overflow"),
-            untrusted_violations=by_word(UNTRUSTED_VIOLATION),
-            unvouched_violations=by_word(UNVOUCHED_VIOLATION),
-            unreliable_prompts=counts.get("unreliable_prompts", 0),
-            dropped_attributes=counts.get("dropped_attributes", 0),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +39,24 @@ class SourceHealth:
         """Whether its clock seems to be wrong, within what is accepted."""
         ahead = self.ahead_seconds
         return ahead is not None and not -BEHIND_S <= ahead <= AHEAD_S
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceHealth:
+    """A process whose clock may be wrong, or whose deltas have gaps.
+
+    `instance` is a digest of what it calls itself: the 64-bit BLAKE2b of its
+    `service.instance.id`, hexadecimal. `late` and `future` items were refused; `gaps` are between
+    the points of its streams.
+    """
+
+    instance: str
+    producer: str
+    version: str
+    late: int
+    future: int
+    gaps: int
+    last_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +84,17 @@ class DayHealth:
 
 @dataclass(frozen=True, slots=True)
 class IntakeHealth:
-    """The telemetry of one environment, `sources` by producer and version."""
+    """The telemetry of one environment, `sources` by producer and version.
+
+    `instances` are some of the processes that something is wrong with, worst first; what all
+    processes got wrong is in the counts.
+    """
 
     environment: str
     counts: IntakeCounts
     last_record_at: datetime | None
     sources: tuple[SourceHealth, ...]
+    instances: tuple[InstanceHealth, ...]
     still_enforcing: tuple[StillEnforcing, ...]
     days: tuple[DayHealth, ...]
 
@@ -140,6 +113,18 @@ def intake_health(context: Context, environment: str) -> IntakeHealth:
         counts=IntakeCounts.of(counted),
         last_record_at=_moment(counted.get("last_record_s", 0)),
         sources=tuple(_source(each) for each in context.intake.sources(environment)),
+        instances=tuple(
+            InstanceHealth(
+                instance=each.instance,
+                producer=each.producer,
+                version=each.version,
+                late=each.late,
+                future=each.future,
+                gaps=each.gaps,
+                last_at=datetime.fromtimestamp(each.last_second, UTC),
+            )
+            for each in context.intake.instances(environment)
+        ),
         still_enforcing=_still_enforcing(context.intake.treated(environment), rollbacks),
         days=environment_days(context, environment),
     )

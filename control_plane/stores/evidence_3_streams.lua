@@ -4,7 +4,7 @@
 --
 -- A point's event has [cell name, counter, cell name of the owner's evidence or false, places in its
 -- row, 1 when it counts transitions that their host does not number, day of its start or '', 1 when its
--- SDK left its attributes out, 2 when an owner's evidence lacks them] for its guards and [1 when
+-- SDK left its attributes out, 2 when an owner's evidence lacks them, its instance] for its guards and [1 when
 -- cumulative, start, time (microseconds), value, hour, conforming, coarser, bucket, count, ...] for its numbers.
 
 -- Bring buckets to a scale that is lower by this much: two neighbours become one for each.
@@ -262,7 +262,10 @@ local function take_delta(batch, event, stream)
     stream.q[#stream.q + 1] = span[1]
     stream.q[#stream.q + 1] = span[2]
   end
-  if gaps ~= 0 then note(batch, event[9][1], 'streams:gap', gaps) end
+  if gaps ~= 0 then
+    note(batch, event[9][1], 'streams:gap', gaps)
+    note_instance(batch, event[9][8], version_of(batch, event[9][1]), 'gap', gaps)
+  end
   if overlaps then note(batch, event[9][1], 'streams:conflict', 1) end
 end
 

@@ -42,11 +42,12 @@ local function is_fresh_refusal(batch, sets, digest)
   return true
 end
 
--- A group is [version, counter, day on which its items count as records or '', digests].
+-- A group is [version, counter, day on which its items count as records or '', digests, the instance that sent
+-- them where its clock may be wrong or ''].
 local function count_refused(batch, groups)
   local sets = look_up_refused(batch, groups)
   for _, group in ipairs(groups) do
-    local version, counter, day, digests = unpack(group)
+    local version, counter, day, digests, instance = unpack(group)
     local fresh = 0
     for _, digest in ipairs(digests) do
       if is_fresh_refusal(batch, sets, digest) then fresh = fresh + 1 end
@@ -56,6 +57,9 @@ local function count_refused(batch, groups)
       add(batch.health, counter:match('^[^:]+'), fresh)
       add(batch.health, counter, fresh)
       add(source, counter, fresh)
+      if instance ~= '' then
+        note_instance(batch, instance, version, counter:match('[^:]+$'), fresh)
+      end
     end
     if repeated > 0 then
       add(batch.health, 'duplicate', repeated)

@@ -75,6 +75,7 @@ local function ingest(_, argv)
   write(batch, writes)
   write_owners(batch, owners)
   write_refused(batch)
+  write_instances(batch)
   local new, known = #fresh + batch.fresh, #repeated + batch.repeated
   write_health(batch, payload, new - refused, known)
   return { new, known }

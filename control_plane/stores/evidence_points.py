@@ -12,6 +12,8 @@ SCALE = 7
 COARSEST = -10
 # A counter of intake: points that an SDK counted beyond its limit of attribute sets.
 OVERFLOW_POINT = "streams:overflow"
+# And points of histograms with bounds of their own, which say nothing of latency.
+EXPLICIT_BOUNDS_POINT = "streams:explicit_bounds"
 
 
 class Stream(NamedTuple):
@@ -75,6 +77,7 @@ class PointEvent:
     `is_conforming` is None for a point that is no record of the contract check. `began_on` is the
     UTC day of its start, None when that is unset. With `is_overflow` its SDK left its attributes
     out; `is_missed` says that the evidence of an owner lacks them, whoever of them it is.
+    `instance` is a digest of the process that sent it.
 
     Raises:
         ValueError: the value is negative or beyond 2**53 - 1, or the histogram is too coarse.
@@ -94,6 +97,7 @@ class PointEvent:
     began_on: date | None = None
     is_overflow: bool = False
     is_missed: bool = False
+    instance: str = ""
 
     def __post_init__(self) -> None:
         check_count("value", self.value)
@@ -111,6 +115,7 @@ class PointEvent:
             about += [owner.cell.name, owner.places, int(owner.counts_unnumbered)]
         about.append("" if self.began_on is None else self.began_on.isoformat())
         about.append(int(self.is_overflow) + int(self.is_overflow and self.is_missed))
+        about.append(self.instance)
         histogram = Histogram(SCALE, ()) if self.histogram is None else self.histogram
         told = histogram.at_most_fine()
         numbers = [

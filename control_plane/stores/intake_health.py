@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from redis import Redis
@@ -14,6 +14,8 @@ from control_plane.stores.replies import text, whole
 from control_plane.stores.shards import shard_count
 from reducer.vocabulary import Mode
 
+# A counter of intake: records whose Resource names no instance. Processes may then look like one.
+WEAK_IDENTITY = "weak_identity"
 # What of a source's counters is no count, as `SourceCounts` says.
 NO_COUNTS = ("last_record_s", "ahead_s")
 
@@ -30,6 +32,23 @@ class SourceCounts:
     producer: str
     version: str
     counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceCounts:
+    """What of one process was refused as `late` or `future`, and the gaps between its deltas.
+
+    `instance` is the digest of what it calls itself. It is known for 7 days after `last_second`,
+    and the 32 that showed something last, of each shard, are known at all.
+    """
+
+    instance: str
+    producer: str
+    version: str
+    late: int
+    future: int
+    gaps: int
+    last_second: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +99,19 @@ class IntakeHealthStore:
         return counted
 
     @unavailable()
+    def instances(self, environment: str) -> tuple[InstanceCounts, ...]:
+        """Return the processes whose clock may be wrong or whose deltas have gaps, worst first."""
+        found: dict[str, InstanceCounts] = {}
+        for shard in range(self._count):
+            for name, told in self._redis.hgetall(
+                EvidenceKeys(environment, shard).instances
+            ).items():
+                counts = _instance(text(name), json.loads(told))
+                held = found.get(counts.instance)
+                found[counts.instance] = counts if held is None else _together(held, counts)
+        return tuple(sorted(found.values(), key=_least_wrong, reverse=True))
+
+    @unavailable()
     def treated(self, environment: str) -> tuple[TreatedRecords, ...]:
         """Return how many records came under ids that give more than shadow, and when the last."""
         told: defaultdict[str, TreatedCounts] = defaultdict(TreatedCounts)
@@ -115,6 +147,25 @@ def _merged(held: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int
         else held.get(name, 0) + counts.get(name, 0)
         for name in held.keys() | counts.keys()
     }
+
+
+def _instance(name: str, told: Mapping[str, str | int]) -> InstanceCounts:
+    counts = (int(told[each]) for each in ("late", "future", "gap", "at"))
+    return InstanceCounts(name, str(told["producer"]), str(told["version"]), *counts)
+
+
+def _together(one: InstanceCounts, other: InstanceCounts) -> InstanceCounts:
+    older, newer = sorted((one, other), key=lambda each: each.last_second)
+    return replace(
+        newer,
+        late=older.late + newer.late,
+        future=older.future + newer.future,
+        gaps=older.gaps + newer.gaps,
+    )
+
+
+def _least_wrong(counts: InstanceCounts) -> tuple[int, str]:
+    return counts.late + counts.future + counts.gaps, counts.instance
 
 
 def _treated(which: str, counts: TreatedCounts) -> TreatedRecords:

@@ -188,6 +188,11 @@ class EvidenceKeys:
         return f"hs:{self.slot}"
 
     @property
+    def instances(self) -> str:
+        """HASH digest of a process -> JSON: counts of what its clock or its deltas got wrong."""
+        return f"hi:{self.slot}"
+
+    @property
     def treated(self) -> str:
         """HASH of records by guard, mode above shadow and generation of their assignment ids."""
         return f"ti:{self.slot}"

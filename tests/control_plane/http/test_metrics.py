@@ -29,7 +29,7 @@ LABELS = {
     "cause": {"untrusted", "unvouched"},
     "fault": {
         *("reset", "gap", "conflict", "fall", "unknown_start", "forgotten"),
-        *("over_limit", "overflow"),
+        *("over_limit", "overflow", "explicit_bounds"),
     },
     "what": {"cells", "counters", "versions", "producers", "prompt_days"},
 }

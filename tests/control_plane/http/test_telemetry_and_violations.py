@@ -50,6 +50,8 @@ def test_telemetry_tells_what_was_taken_in_and_what_was_not_and_why(viewer, cont
     counts = told["counts"]
     assert (counts["accepted"], counts["duplicate"]) == (2, 2)
     assert counts["refused"] == {"late": 1}
+    (process,) = told["instances"]
+    assert (process["late"], process["future"], process["gaps"]) == (1, 0, 0)
     assert counts["quarantined"] == {"version_missing": 1}
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import blake2b
 
 import pytest
 
@@ -115,6 +116,75 @@ def test_gaps_of_streams_are_told_by_version(context, host):
     streams = source(context, VERSION).counts.streams
     assert set(streams) == {"gap"}
     assert streams == intake_health(context, ENVIRONMENT).counts.streams
+
+
+def test_a_histogram_with_bounds_of_its_own_is_told_with_what_to_set(context, host):
+    interval = Interval(NOW - timedelta(minutes=5), NOW)
+    body = metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT)
+    (found,) = [
+        metric
+        for metric in body.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name == "agent.guard.prompt.duration"
+    ]
+    (told,) = found.exponential_histogram.data_points
+    shape = {
+        each: getattr(told, each)
+        for each in ("start_time_unix_nano", "time_unix_nano", "count", "sum", "attributes")
+    }
+    found.histogram.aggregation_temporality = 1  # type: ignore[assignment]  # number
+    found.histogram.data_points.add(**shape, bucket_counts=[1])
+    host.send(body)
+    counts = source(context, VERSION).counts
+    assert counts.streams == {"explicit_bounds": 1}
+    (remedy,) = counts.remedies
+    assert "1 point of agent.guard.prompt.duration" in remedy
+    assert "base2_exponential_bucket_histogram" in remedy
+
+
+def named(instance: str) -> str:
+    return blake2b(instance.encode(), digest_size=8).hexdigest()
+
+
+def test_processes_with_a_wrong_clock_are_told_by_the_digest_of_their_id(context, host):
+    early, late = prompt(context, at=NOW + timedelta(minutes=9)), NOW - timedelta(days=3)
+    for _ in range(2):
+        host.send(logs([early.start()], resource={"service.instance.id": "fast"}))
+    slow = {"service.instance.id": "slow"}
+    host.send(logs(prompt(context, at=late).events(), resource=slow, version="1.5.0"))
+    host.send(logs([prompt(context, ids=["a1.forged"]).start()]))
+    told = intake_health(context, ENVIRONMENT).instances
+    assert [(each.instance, each.version) for each in told] == [
+        (named("slow"), "1.5.0"),
+        (named("fast"), VERSION),
+    ]
+    assert [(each.late, each.future, each.gaps) for each in told] == [(2, 0, 0), (0, 1, 0)]
+    assert {each.last_at for each in told} == {NOW}
+
+
+def test_gaps_are_told_of_the_process_until_late_points_fill_them(context, host):
+    def send(start: int, end: int) -> None:
+        interval = Interval(NOW - timedelta(minutes=start), NOW - timedelta(minutes=end))
+        host.send(metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT))
+
+    send(30, 25)
+    send(20, 15)
+    (told,) = intake_health(context, ENVIRONMENT).instances
+    assert told.instance == named("process of owner-0")
+    assert told.gaps == intake_health(context, ENVIRONMENT).counts.streams["gap"]
+    send(25, 20)
+    assert intake_health(context, ENVIRONMENT).instances == ()
+
+
+def test_the_processes_that_showed_something_last_are_known(context, host, calendar):
+    for at in range(40):
+        calendar.now = NOW + timedelta(seconds=at)
+        early = prompt(context, prompt_id=f"p-{at}", at=calendar.now + timedelta(hours=1))
+        host.send(logs([early.start()], resource={"service.instance.id": f"process {at}"}))
+    told = intake_health(context, ENVIRONMENT)
+    assert {each.instance for each in told.instances} == {
+        named(f"process {at}") for at in range(8, 40)
+    }
+    assert told.counts.refused == {"future": 40}
 
 
 def test_processes_that_outlive_a_rollback_are_still_enforcing(context, host, calendar):
