@@ -142,8 +142,8 @@ def aggregate(body: bytes, *, bookkeeper: Bookkeeper, receiving: Receiving) -> b
     known = Known(receiving.forms, receiving.now_ns, receiving.clock)
     batches = otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs, known=known)
     decoded = read_logs(batches, receiving)
-    runs = [bookkeeper.book_run(run) for run in decoded.repeated]
-    told: list[Told] = [(run.events, run.sightings) for run in runs]
+    rebooked = [bookkeeper.book_runs(each) for each in decoded.repeated]
+    told: list[Told] = [((events,), seen) for each in rebooked for events, seen in each.prompts]
     booked = [bookkeeper.book(record) for record in decoded.records]
     told += [(each.events, each.sightings) for each in booked]
     (portion,) = portions(told)

@@ -86,9 +86,9 @@ class Bookkeeper:
             case _:
                 return self._book_event(record)
 
-    def book_run(self, run: Repeated) -> Rebooked:
-        """Return what the records of a run add; those that are left are to be booked alone."""
-        return self._repetitions.book(run)
+    def book_runs(self, repeated: Repeated) -> Rebooked:
+        """Return what the records of runs add; those that are left are to be booked alone."""
+        return self._repetitions.book(repeated)
 
     def expose(self, item: Exposed) -> Booked:
         """Return what a refused item with content adds: a violation, and no evidence."""
@@ -345,7 +345,7 @@ def _known(guard: str | None) -> str:
 
 
 def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
-    suffix = prompt_digest(pseudonym, prompt_id).suffix
+    suffix = prompt_digest(pseudonym, prompt_id)[0]
     return events.PromptKey(pseudonym, suffix, _owner_bucket(pseudonym))
 
 

@@ -6,10 +6,11 @@ the long way gives; whatever differs outside of the holes, or is odd within them
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import itemgetter
 from struct import Struct
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from control_plane.ingest import fields as attributes
 from control_plane.ingest.contract import DURATION_LIMIT_SECONDS, NEWEST_NS, OLDEST_NS
@@ -49,6 +50,8 @@ _COUNTS = (
     Role.OUTPUT_TOKENS,
     Role.CALLS_AFTER_WOULD_STOP,
 )
+# Their records come many at a time.
+_OWNERS = 16_384
 _NOBODY = Origin("", "", "", "", 0, ())
 
 
@@ -66,42 +69,60 @@ class Varints(dict[bytes, int]):
 
 
 _MOST_VARINTS = 16_384
-_VARINTS = Varints()
+_read_varint = Varints().__getitem__
 
 
 class Ending(NamedTuple):
-    """Where the numbers of an end are among what its form cuts out."""
+    """Where the numbers of an end are among what its form cuts out.
+
+    `arranged` puts into order first a None, then the duration, then the counts.
+    """
 
     duration_at: int | None
     counts_of: Callable[[Cut], tuple[bytes, ...]]
-    arranged: Callable[[tuple[int | None, ...]], tuple[int | None, ...]]
+    arranged: Callable[[tuple[float | None, ...]], EndNumbers]
 
     def read(self, cut: Cut) -> EndNumbers | None:
         """Return the numbers, in order; None when one of them is odd."""
         duration_at, counts_of, arranged = self
-        duration = None if duration_at is None else cast(float, cut[duration_at])
+        duration: float | None = None
+        if duration_at is not None:
+            duration = cut[duration_at]  # type: ignore[assignment]  # as the form says
         # not a number is in no range
         if duration is not None and not 0 <= duration <= DURATION_LIMIT_SECONDS:
             return None
-        counts = (*map(_VARINTS.__getitem__, counts_of(cut)), None)
-        if -1 in counts:
-            return None
-        return cast(EndNumbers, (duration, *arranged(counts)))
+        numbers = arranged((None, duration, *map(_read_varint, counts_of(cut))))
+        return None if -1 in numbers else numbers
 
 
-class Form(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Form:
     """How the bytes of records of one size lie: constant parts, and a hole after each but the last.
 
-    `known` has what was read of records by their constant parts, `time_at` and `who_of` tell where
-    the time is, and prompt id and assignment ids.
+    `known` has what was read of records by their constant parts, `recent` what came last of it: to
+    compare with that is cheaper than to hash. `time_at` and `who_of` tell where the time is, and
+    prompt id and assignment ids.
     """
 
     cut: Callable[[bytes], Cut]
-    known: dict[Cut, Wording]
     time_at: int
     who_of: Callable[[Cut], Who]
     ending: Ending | None
     layout: Layout
+    known: dict[Cut, Wording] = field(default_factory=dict)
+    recent: tuple[Cut, Wording | None] = ((), None)
+
+    def find(self, said: Cut) -> Wording | None:
+        """Return what was read of records with these constant parts."""
+        wording = self.known.get(said)
+        if wording is not None:
+            self.recent = said, wording
+        return wording
+
+    def keep(self, said: Cut, wording: Wording) -> None:
+        """Remember what was read of records with these constant parts."""
+        self.known[said] = wording
+        self.recent = said, wording
 
 
 class Forms:
@@ -133,23 +154,25 @@ class Forms:
         for record in records:
             for form in by_size.get(len(record), ()):
                 cut = form.cut(record)
-                wording = form.known.get(cut[::2])
-                if wording is not None:
+                said = cut[::2]
+                recent, wording = form.recent
+                if said == recent or (wording := form.find(said)) is not None:
                     break
             else:
                 rest.append(record)
                 continue
-            _, _, time_at, who_of, ending, _ = form
-            who = who_of(cut)
+            who = form.who_of(cut)
             if who != last:
                 run, last = _run(who), who
                 if run is not None:
                     runs.append(run)
-            happened = cast(int, cut[time_at])
+            happened: int = cut[form.time_at]  # type: ignore[assignment]  # as the form says
             time_ns = clock(happened)
+            ending = form.ending
             numbers = None if ending is None else ending.read(cut)
             if (
-                run is None
+                wording is None
+                or run is None
                 or not happened
                 or not oldest <= time_ns <= newest
                 or (numbers is None and ending is not None)
@@ -195,7 +218,7 @@ class Forms:
 
     def _keep(self, record: bytes, form: Form, cut: Cut, wording: Wording) -> None:
         self._bytes += len(record) + _BESIDE_BYTES
-        form.known[cut[::2]] = wording
+        form.keep(cut[::2], wording)
         held = [each for each in self._by_size.get(len(record), ()) if each is not form]
         self._by_size[len(record)] = (form, *held[: _OF_ONE_SIZE - 1])
 
@@ -219,12 +242,12 @@ def _form(layout: Layout) -> Form:
     counts = [role for role in _COUNTS if role in at]
     ending = None
     if counts or Role.DURATION in at:
-        # what is not told is behind all that is
-        places = [counts.index(role) if role in at else len(counts) for role in _COUNTS]
+        places = [2 + counts.index(role) if role in at else 0 for role in _COUNTS]
         counts_of = _getter([at[role] for role in counts])
-        ending = Ending(at.get(Role.DURATION), counts_of, itemgetter(*places))
+        arranged: Callable[..., EndNumbers] = itemgetter(1, *places)
+        ending = Ending(at.get(Role.DURATION), counts_of, arranged)
     who_of = _getter([at[Role.PROMPT], *ids])
-    return Form(Struct(codes).unpack, {}, at[Role.TIME], who_of, ending, layout)
+    return Form(Struct(codes).unpack, at[Role.TIME], who_of, ending, layout)
 
 
 def _getter(places: Sequence[int]) -> Callable[[Cut], tuple[bytes, ...]]:
@@ -238,10 +261,14 @@ def _getter(places: Sequence[int]) -> Callable[[Cut], tuple[bytes, ...]]:
 def _run(who: Who) -> Run | None:
     """Return an empty run of a prompt and its assignment ids; None when one of them is odd."""
     try:
-        prompt_id, *ids = (text.decode() for text in who)
-        return Run(prompt_id, attributes.ids_of(tuple(ids)), [])
+        return Run(who[0].decode(), _ids(who[1:]), [])
     except (UnicodeDecodeError, Refusal):
         return None
+
+
+@lru_cache(_OWNERS)
+def _ids(texts: tuple[bytes, ...]) -> tuple[str, ...]:
+    return attributes.ids_of(tuple([text.decode() for text in texts]))
 
 
 def _is_as_read(form: Form, cut: Cut, read: Worded) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
 
 from control_plane.ingest.otlp import (
     Attributes,
@@ -20,13 +19,6 @@ from reducer.rollout.fields import length_prefixed
 # An owner's prompts come many at a time.
 _prefixed = lru_cache(maxsize=16_384)(length_prefixed)
 _MODULUS, _HALF = 2**63, 2**62
-
-
-class PromptDigest(NamedTuple):
-    """What stands for a prompt of an owner: the name that the store knows it by, and its addend."""
-
-    suffix: str
-    addend: int
 
 
 def digest63(*fields: str) -> int:
@@ -51,16 +43,16 @@ def event_identity(
     `part` is the sequence of a transition and the kind of a disruption; starts and ends have
     none. The guard is part of it: one prompt under two guards counts once for each.
     """
-    prompt = prompt_digest(pseudonym, prompt_id)
-    return identity_of(prompt.addend, event_addend(environment, guard, event_name, part))
+    _, prompt = prompt_digest(pseudonym, prompt_id)
+    return identity_of(prompt, event_addend(environment, guard, event_name, part))
 
 
-def prompt_digest(pseudonym: str, prompt_id: str) -> PromptDigest:
-    """Return what stands for a prompt in the store and in the identities of all its events."""
+def prompt_digest(pseudonym: str, prompt_id: str) -> tuple[str, int]:
+    """Return the name that a store knows a prompt by, and its addend to its events' identities."""
     text = prompt_id.encode()
     fields = _prefixed("prompt", pseudonym) + len(text).to_bytes(4, "big") + text
     digest = blake2b(fields, digest_size=16).digest()
-    return PromptDigest(digest[:8].hex(), int.from_bytes(digest[8:], "big") >> 1)
+    return digest[:8].hex(), int.from_bytes(digest[8:], "big") >> 1
 
 
 def event_addend(environment: str, guard: str, event_name: str, part: str) -> int:

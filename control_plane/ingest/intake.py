@@ -19,7 +19,8 @@ from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_met
 from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.refused import exposed_by_record
 from control_plane.ingest.refused_counts import record_identity, refused_items
-from control_plane.ingest.rejections import Refusal, Rejected
+from control_plane.ingest.rejections import Refusal, Rejected, RejectReason, reject
+from control_plane.stores.evidence import Written
 from control_plane.stores.evidence_events import EvidenceBatch
 from control_plane.stores.refused_items import RefusedItems
 
@@ -79,10 +80,10 @@ class Intake:
     def _take(self, decoded: Decoded, sender: Identity, body: bytes) -> Receipt:
         environment = _environment_of(sender)
         bookkeeper = self._bookkeeper(sender)
-        rebooked = [bookkeeper.book_run(run) for run in decoded.repeated]
-        records = [record for run in rebooked for record in run.left]
-        booked, refused = _book(bookkeeper, (*records, *decoded.records))
-        accepted = len(booked) + sum([run.accepted for run in rebooked])
+        rebooked = [bookkeeper.book_runs(each) for each in decoded.repeated]
+        left = [record for each in rebooked for record in each.left]
+        booked, refused = _book(bookkeeper, (*left, *decoded.records))
+        accepted = len(booked) + sum([each.size for each in decoded.repeated]) - len(left)
         rejected = (*decoded.rejected, *(each.rejected for each in refused))
         exposed = [*decoded.exposed, *(each.exposed for each in refused if each.exposed)]
         told = [*booked, *(bookkeeper.expose(each) for each in exposed)]
@@ -105,28 +106,32 @@ class Intake:
                 is_trusted=sender.is_trusted,
                 refused=self._refused_items(rejected, body),
             )
-            added: list[Told] = [(run.events, run.sightings) for run in rebooked]
+            added: list[Told] = [
+                ((events,), sightings) for each in rebooked for events, sightings in each.prompts
+            ]
             added += [(each.events, each.sightings) for each in told]
-            self._write(environment, whole, list(portions(added)))
+            lost = _lost(self._write(environment, whole, list(portions(added))))
+            accepted, rejected = accepted - len(lost), (*rejected, *lost)
         return Receipt(accepted, rejected)
 
-    def _write(self, environment: str, whole: EvidenceBatch, parts: Sequence[Portion]) -> None:
+    def _write(self, environment: str, whole: EvidenceBatch, parts: Sequence[Portion]) -> Written:
         """Write a request in portions, what is counted of all of it with the last.
 
         A request that was cut off is healed by its repetition: what was written counts once.
         """
-        deadline = time.monotonic() + self._write_seconds
+        deadline, written = time.monotonic() + self._write_seconds, Written(0, 0)
         for at, (events, sightings) in enumerate(parts, 1):
             part = replace(whole, events=events, sightings=sightings)
             if at == len(parts):
-                self._context.evidence.write(environment, part)
-                return
-            self._context.evidence.write(environment, replace(part, health={}, refused=()))
+                break
+            part = replace(part, health={}, refused=())
+            written += self._context.evidence.write(environment, part)
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
                     f"the store is busy: {at} of {len(parts)} parts of the request were written in "
                     f"{self._write_seconds:g} s; send it again, what was written counts once"
                 )
+        return written + self._context.evidence.write(environment, part)
 
     def _refused_items(
         self, rejected: tuple[Rejected, ...], body: bytes
@@ -174,6 +179,19 @@ def _refused(record: Record, refusal: Refusal) -> _Refused:
     version, content = record.origin.service_version, record_identity(record)
     rejected = replace(refusal.rejected, version=version, content=content)
     return _Refused(rejected, exposed_by_record(record))
+
+
+def _lost(written: Written) -> tuple[Rejected, ...]:
+    """Return the points that the store could not count, as what was rejected."""
+    beyond = reject(
+        RejectReason.STREAM_LIMIT,
+        "a point is of a stream beyond the 65,536 that a token may have sent within 48 hours",
+    )
+    forgotten = reject(
+        RejectReason.STREAM_FORGOTTEN,
+        "a point is of a start of its stream before those that are known",
+    )
+    return (beyond,) * written.over_limit + (forgotten,) * written.forgotten
 
 
 def _environment_of(sender: Identity) -> str:

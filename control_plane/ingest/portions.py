@@ -30,26 +30,26 @@ def portions(told: Iterable[Told], *, most: int = PORTION) -> Iterator[Portion]:
     sightings: set[Sighting] = set()
     known: set[Sighting] = set()
     count = 0
-    for added, seen in told:
-        for piece in _pieces(added, most):
-            if count >= most:
-                yield Portion(tuple(events), frozenset(sightings))
-                events, sightings, count = [], set(), 0
-            events += piece
-            count += sum(map(_count, piece))
-            sightings.update([each for each in seen if each not in known])
-            known.update(seen)
+    for added, seen in _cut(told, most):
+        if count >= most:
+            yield Portion(tuple(events), frozenset(sightings))
+            events, sightings, count = [], set(), 0
+        events += added
+        for event in added:
+            count += len(event.events) if isinstance(event, PromptEvents) else 1
+        for sighting in seen:
+            if sighting not in known:
+                known.add(sighting)
+                sightings.add(sighting)
     yield Portion(tuple(events), frozenset(sightings))
 
 
-def _pieces(added: Sequence[Event], most: int) -> Iterable[Sequence[Event]]:
-    match added:
-        case (PromptEvents(prompt, events),) if len(events) > most:
-            for start in range(0, len(events), most):
-                yield (PromptEvents(prompt, events[start : start + most]),)
-        case _:
-            yield added
-
-
-def _count(event: Event) -> int:
-    return len(event.events) if isinstance(event, PromptEvents) else 1
+def _cut(told: Iterable[Told], most: int) -> Iterator[Told]:
+    """Yield what is told, the events of a prompt in pieces where they are too many."""
+    for added, seen in told:
+        match added:
+            case (PromptEvents(prompt, events),) if len(events) > most:
+                for start in range(0, len(events), most):
+                    yield (PromptEvents(prompt, events[start : start + most]),), seen
+            case _:
+                yield added, seen

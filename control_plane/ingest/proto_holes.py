@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from control_plane.ingest import contract
 from control_plane.ingest.proto_size import read_varint
+from control_plane.ingest.wire import BadBody
 
 
 class Role(Enum):
@@ -80,14 +81,14 @@ class _UnusualError(Exception):
 
 
 def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
-    """Return the holes of a LogRecord that parsed, in their order, those of numbers of an end only.
+    """Return the holes of a LogRecord in their order, those of numbers of an end only.
 
-    None when it is written as no exporter does, or has no time or no prompt. An attribute that is
-    written in another way than exporters do may be taken for no hole.
+    None when it is written as no exporter does, or has no time or no prompt, or is none. An
+    attribute that is written in another way than exporters do may be taken for no hole.
     """
     try:
         holes = tuple(_holes(record, _KEYS_OF_AN_END if is_end else _KEYS_OF_ANY))
-    except _UnusualError:
+    except (_UnusualError, BadBody, IndexError):
         return None
     once = [hole.role for hole in holes if hole.role not in _MANY]
     is_whole = Role.TIME in once and Role.PROMPT in once and len(once) == len(set(once))

@@ -138,8 +138,8 @@ def read_logs(
             speaking = [each for each in dialects if scope.name in each.scopes.logs]
             arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
             asked = _Asked[LogItem]([each.read_log for each in speaking], arrivals)
-            for run in scope.runs:
-                if not _repeat(run, arrivals, tally):
+            if scope.runs and not _repeat(scope.runs, arrivals, tally):
+                for run in scope.runs:
                     asked.count([log_item(message) for *_, message in run.said], tally)
             fates = asked.count(scope.items, tally)
             if receiving.forms is not None:
@@ -147,14 +147,12 @@ def read_logs(
     return tally.decoded()
 
 
-def _repeat(run: Run, arrivals: Sequence[Arrival | Rejected], tally: _Tally) -> bool:
-    """Take in a run, unless the first dialect of its scope, whose it is, refuses its Resource."""
+def _repeat(runs: Sequence[Run], arrivals: Sequence[Arrival | Rejected], tally: _Tally) -> bool:
+    """Take in runs, unless the first dialect of their scope, whose they are, refuses them all."""
     if not arrivals or isinstance(arrivals[0], Rejected):
         return False
-    prompt_id, ids, said = run
-    origin = arrivals[0].origin
-    tally.repeated.append(Repeated(origin, prompt_id, ids or origin.assignment_ids, said))
-    tally.dropped += sum([each[0].dropped for each in said])
+    tally.repeated.append(Repeated(arrivals[0].origin, runs))
+    tally.dropped += sum([said[0].dropped for run in runs for said in run.said])
     return True
 
 

@@ -11,7 +11,7 @@ from control_plane.ingest.identity import identity_of, prompt_digest
 from control_plane.ingest.prompt_news import ended_numbers
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.tellings import AT_START, Tellings
-from control_plane.ingest.wordings import NO_NUMBERS, Repeated, Worded
+from control_plane.ingest.wordings import NO_NUMBERS, Repeated, Said, Worded
 from control_plane.stores.evidence_events import PromptKey, Sighting
 from control_plane.stores.prompt_events import Like, Numbers, PromptEvents
 
@@ -19,19 +19,30 @@ Vouch = Callable[[tuple[str, ...], str, str | None], Sequence[Backing]]
 Told = tuple[Like, int, int, str, Numbers | None]
 
 
+class _Days(dict[int, str]):
+    """Days in ISO 8601 by their number from 1970."""
+
+    def __missing__(self, number: int) -> str:
+        if len(self) >= _MOST_DAYS:
+            self.clear()
+        self[number] = iso_day(number * DAY_NS)
+        return self[number]
+
+
+# A prompt's end may tell of a day before those that are accepted, and no more.
+_MOST_DAYS = 16
+_DAYS = _Days()
 _HOURS: Sequence[Numbers] = [(hour,) for hour in range(24)]
 
 
 class Rebooked(NamedTuple):
-    """What a run adds, all of one prompt, by how many of its records.
+    """What runs add: of each prompt its events, and the sightings of its owner.
 
-    `left` are those that have to be booked alone.
+    `left` are records that have to be booked alone.
     """
 
-    events: tuple[PromptEvents, ...]
-    sightings: tuple[Sighting, ...]
-    accepted: int
-    left: Sequence[Worded]
+    prompts: list[tuple[PromptEvents, Sequence[Sighting]]]
+    left: list[Worded]
 
 
 class _Owner(NamedTuple):
@@ -64,41 +75,56 @@ class Repetitions:
         self._tellings: dict[tuple[tuple[str, int], ...], Tellings] = {}
         self._remembered = remembered
 
-    def book(self, run: Repeated) -> Rebooked:
-        """Return what a run adds, as its records would one by one."""
-        version = run.origin.service_version
-        owner = self._owner(run.assignment_ids, version)
-        if owner is None:
-            return Rebooked((), (), 0, [run.spelt_out(said) for said in run.said])
+    def book(self, repeated: Repeated) -> Rebooked:
+        """Return what runs add, as their records would one by one."""
+        version = repeated.origin.service_version
+        booked = Rebooked([], [])
+        for run in repeated.runs:
+            owner = self._owner(repeated.ids_of(run), version)
+            alone = run.said
+            if owner is not None:
+                events, sightings, alone = self._book(run.prompt_id, run.said, owner, version)
+                if events.events:
+                    booked.prompts.append((events, sightings))
+            if alone:
+                booked.left.extend(repeated.spelt_out(run, said) for said in alone)
+        return booked
+
+    def _book(
+        self, prompt_id: str, said: Sequence[Said], owner: _Owner, version: str
+    ) -> tuple[PromptEvents, Sequence[Sighting], list[Said]]:
+        """Return what records of a prompt add, and those that have to be booked alone."""
         pseudonym, bucket, tellings = owner
-        suffix, prompt = prompt_digest(pseudonym, run.prompt_id)
+        suffix, prompt = prompt_digest(pseudonym, prompt_id)
         events: list[Told] = []
-        left: list[Worded] = []
-        days: set[tuple[int, bool]] = set()
-        for said in run.said:
-            wording, time_ns, numbers, _ = said
+        alone: list[Said] = []
+        days: dict[int, bool] = {}
+        for each in said:
+            wording, time_ns, numbers, _ = each
             place, guards = tellings[wording]
             if not guards:
-                left.append(run.spelt_out(said))
+                alone.append(each)
                 continue
-            began, own = time_ns, None
-            if place:
-                began, own = ended_numbers(place, time_ns, numbers or NO_NUMBERS)
-            elif place == AT_START:
-                own = _HOURS[time_ns % DAY_NS // HOUR_NS]
-            days.add((time_ns // DAY_NS, place is not None))
-            second, day = time_ns // NANOSECONDS, iso_day(began)
+            number, own = time_ns // DAY_NS, None
+            day = _DAYS[number]
+            if place is None:
+                days.setdefault(number, False)
+            else:
+                days[number] = True
+                if place == AT_START:
+                    own = _HOURS[time_ns % DAY_NS // HOUR_NS]
+                else:
+                    began, own = ended_numbers(place, time_ns, numbers or NO_NUMBERS)
+                    day = _DAYS[began // DAY_NS]
+            second = time_ns // NANOSECONDS
             for like, addend in guards:
                 events.append((like, identity_of(prompt, addend), second, day, own))
-        key = PromptKey(pseudonym, suffix, bucket)
         sightings = [
-            self._sighting(pseudonym, version, day, is_of_prompt=is_bound)
-            for day, is_bound in days
-            # a start or an end tells of the day all that another record would
-            if is_bound or (day, True) not in days
+            # a start or an end tells of its day all that another record would
+            self._sighting(pseudonym, version, number, is_of_prompt=is_of_prompt)
+            for number, is_of_prompt in days.items()
         ]
-        told = (PromptEvents(key, events),) if events else ()
-        return Rebooked(told, tuple(sightings), len(run.said) - len(left), left)
+        return PromptEvents(PromptKey(pseudonym, suffix, bucket), events), sightings, alone
 
     def _find_owner(self, ids: tuple[str, ...], version: str) -> _Owner | None:
         """Return whose the ids are; None when nothing vouches, or not for all of them."""

@@ -1,5 +1,6 @@
 """What records say apart from who sent them, when, of which prompt, and with what numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -42,25 +43,29 @@ class Run(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """A run, and whose it is.
-
-    `assignment_ids` are the records' own or, without any, the Resource's.
-    """
+    """The runs of one Resource, and whose they are."""
 
     origin: Origin
-    prompt_id: str
-    assignment_ids: tuple[str, ...]
-    said: list[Said]
+    runs: Sequence[Run]
 
-    def spelt_out(self, said: Said) -> Worded:
-        """Return one of its records."""
+    @property
+    def size(self) -> int:
+        """How many records they are."""
+        return sum([len(run.said) for run in self.runs])
+
+    def ids_of(self, run: Run) -> tuple[str, ...]:
+        """Return the records' own assignment ids or, without any, the Resource's."""
+        return run.assignment_ids or self.origin.assignment_ids
+
+    def spelt_out(self, run: Run, said: Said) -> Worded:
+        """Return one of the records."""
         wording, time_ns, numbers, _ = said
         record = replace(
             wording.record,
             origin=self.origin,
             time_ns=time_ns,
-            prompt_id=self.prompt_id,
-            assignment_ids=self.assignment_ids,
+            prompt_id=run.prompt_id,
+            assignment_ids=self.ids_of(run),
         )
         return with_numbers(record, numbers) if isinstance(record, PromptEnd) else record
 

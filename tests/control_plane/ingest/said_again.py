@@ -166,8 +166,7 @@ def read(body: bytes, forms: Forms | None = None, *, now_ns: int = NOW_NS) -> De
 
 
 def spelt_out(decoded: Decoded) -> list[object]:
-    repeated = [run.spelt_out(said) for run in decoded.repeated for said in run.said]
-    return sorted([*repeated, *decoded.records], key=repr)
+    return sorted([*repeats(decoded), *decoded.records], key=repr)
 
 
 def told(event: object) -> list[object]:
@@ -193,12 +192,13 @@ def _told(prompt, like: Like, when: tuple[int, int, str], numbers) -> object:
 def booked(decoded: Decoded) -> tuple[object, ...]:
     """What a body adds: events, whom it shows, violations, and what is refused."""
     bookkeeper = Bookkeeper("internal", TAG_KEY, "token")
-    runs = [bookkeeper.book_run(run) for run in decoded.repeated]
-    events: list[Event] = [event for run in runs for event in run.events]
-    seen = [each for run in runs for each in run.sightings]
+    rebooked = [bookkeeper.book_runs(each) for each in decoded.repeated]
+    prompts = [prompt for each in rebooked for prompt in each.prompts]
+    events: list[Event] = [told for told, _ in prompts]
+    seen = [sighting for _, sightings in prompts for sighting in sightings]
     violations: list[FoundViolation] = []
     refused: list[str] = []
-    for record in [*(each for run in runs for each in run.left), *decoded.records]:
+    for record in [*(left for each in rebooked for left in each.left), *decoded.records]:
         try:
             added = bookkeeper.book(record)
         except Refusal as refusal:
@@ -230,4 +230,9 @@ def check(short: Decoded | None, long: Decoded | None) -> None:
 def repeats(decoded: Decoded | None) -> list[object]:
     """The records that went the short way."""
     assert decoded is not None
-    return [run.spelt_out(said) for run in decoded.repeated for said in run.said]
+    return [
+        each.spelt_out(run, said)
+        for each in decoded.repeated
+        for run in each.runs
+        for said in run.said
+    ]

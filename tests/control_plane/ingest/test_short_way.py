@@ -73,15 +73,12 @@ ODD_BYTES = st.sampled_from(b"\x00\x01\x0a\x12\x18\x32\x7f\x80\xc3\xff~x")
 def changed(draw, message: bytes) -> bytes:
     """The same record with bytes of a hole, or any, changed to others."""
     holes = find_holes(message, is_end=True) or ()
-    places = [at for hole in holes for at in range(hole.start, hole.end)]
-    place = st.integers(0, len(message) - 1)
-    if places:
-        place = st.sampled_from(places) | st.sampled_from(places) | place
+    inside = [at for hole in holes for at in range(hole.start, hole.end) if at < len(message)]
+    anywhere = st.integers(0, len(message) - 1)
+    places = st.one_of(*[st.sampled_from(inside)] * 2, anywhere) if inside else anywhere
     found = bytearray(message)
-    for at in draw(st.lists(place, max_size=4)):
-        found[at] = draw(
-            st.sampled_from(b"\x00\x01\x0a\x12\x32\x7f\x80\xc3\xff~x") | st.integers(0, 255)
-        )
+    for at in draw(st.lists(places, max_size=4)):
+        found[at] = draw(ODD_BYTES | st.integers(0, 255))
     return bytes(found)
 
 
