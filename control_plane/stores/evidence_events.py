@@ -1,6 +1,6 @@
 """What one request adds to the evidence, in the form the store's ingest function reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
@@ -8,17 +8,24 @@ from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_parts import OUTCOME_PLACES as OUTCOME_PLACES  # noqa: PLC0414  # offered here too
-from control_plane.stores.evidence_parts import Opened, Part
+from control_plane.stores.evidence_parts import Opened
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
 from control_plane.stores.prompt_events import Like, PromptEvents, ToldEvent, ToldPrompts
 from control_plane.stores.prompt_events import Numbers as Numbers  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_events import PromptKey as PromptKey  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import Disrupted as Disrupted  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import Ended as Ended  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import Looped as Looped  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import PromptNews as PromptNews  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import Started as Started  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import Transitioned as Transitioned  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import numbers_of as numbers_of  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_news import told_of
 from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
 from control_plane.stores.seen import SEEN_BUCKET_S, check_count
 from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
-from reducer.vocabulary import DisruptionKind, Outcome
 
 # Places in an owner-day row, as evidence.lua has them; those of outcomes are with the parts.
 STARTED_PLACE, ENDED_PLACE = 1, 16
@@ -27,97 +34,6 @@ STARTED_PLACE, ENDED_PLACE = 1, 16
 UNTRUSTED_VIOLATION = "untrusted_violation"
 UNVOUCHED_VIOLATION = "unvouched_violation"
 _LIKES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A prompt began, in this hour (0 to 23) of its day.
-
-    Raises:
-        ValueError: there is no such hour.
-    """
-
-    hour: int
-
-    def __post_init__(self) -> None:
-        check_count("hour", self.hour, most=23)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A prompt ended; without `transitions` it is never covered.
-
-    `duration_bucket` is the base-2 exponential bucket at scale 7 of its milliseconds; None says
-    that the host did not report it.
-
-    Raises:
-        ValueError: a count is negative or beyond 2**53 - 1, or the outcome is `lost`, which no
-            host reports.
-    """
-
-    outcome: Outcome
-    tokens: int
-    turns: int
-    duration_bucket: int | None
-    transitions: int | None
-    calls_after_would_stop: int
-    hour: int
-
-    def __post_init__(self) -> None:
-        if self.outcome not in OUTCOME_PLACES:
-            known = ", ".join(OUTCOME_PLACES)
-            raise ValueError(f"outcome={self.outcome} of an end; use one of {known}")
-        check_count("tokens", self.tokens)
-        check_count("turns", self.turns)
-        check_count("transitions", self.transitions or 0)
-        check_count("calls_after_would_stop", self.calls_after_would_stop)
-        check_count("hour", self.hour, most=23)
-
-
-@dataclass(frozen=True, slots=True)
-class Transitioned:
-    """A guard decided within a prompt. `sequence` counts over all guards of the prompt, from 1.
-
-    `is_warning` says that the model was warned, `ordinal` which candidate the decision is about;
-    None says that the host did not tell. Of a host that numbers nothing the sequence is None:
-    `at_ms`, since 1970, stands for it, and `is_unwarned` marks a stop that says itself that no
-    warning came before it.
-
-    Raises:
-        ValueError: the sequence or the ordinal is negative or beyond 2**31 - 1, or there is neither
-            sequence nor time.
-    """
-
-    sequence: int | None
-    is_would_stop: bool
-    is_stop: bool
-    is_unreliable_input: bool
-    is_warning: bool = False
-    ordinal: int | None = None
-    at_ms: int | None = None
-    is_unwarned: bool = False
-
-    def __post_init__(self) -> None:
-        if self.sequence is None and self.at_ms is None:
-            raise ValueError("sequence=None and at_ms=None; give one of them")
-        check_count("sequence", self.sequence or 0, most=2**31 - 1)
-        check_count("at_ms", self.at_ms or 0)
-        check_count("ordinal", self.ordinal or 0, most=2**31 - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Disrupted:
-    """After its end a prompt's user disconnected or tried again."""
-
-    kind: DisruptionKind
-
-
-@dataclass(frozen=True, slots=True)
-class Looped:
-    """Another guard than that of the event's cell, or a protection without one, ended a turn."""
-
-
-PromptNews = Started | Ended | Transitioned | Disrupted | Looped | Part | Opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +70,7 @@ class PromptEvent:
 
     def like(self) -> Like:
         """Return what the event tells, of whichever prompt and time."""
-        kind, numbers = _news(self.news)
+        kind, numbers = told_of(self.news)
         like = _like(
             kind,
             self.cells,
@@ -166,7 +82,7 @@ class PromptEvent:
 
     def told(self) -> ToldEvent:
         """Return the event as its prompt tells it, with all of its numbers its own."""
-        kind, numbers = _news(self.news)
+        kind, numbers = told_of(self.news)
         like = _like(
             kind,
             self.cells,
@@ -178,7 +94,7 @@ class PromptEvent:
 
     def packed(self) -> list[object]:
         """Return the event as evidence.lua reads it."""
-        kind, numbers = _news(self.news)
+        kind, numbers = told_of(self.news)
         guards = [[cell.guard, cell.name, cell.treatment] for cell in self.cells]
         return [
             kind,
@@ -271,7 +187,10 @@ class QuarantinedEvent:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEvent:
-    """A refused item that showed a violation: it raises counters of intake, and nothing else."""
+    """A refused item that showed a violation: it raises counters of intake, and nothing else.
+
+    Or a violation that an accepted point shows, and later points of its stream show again.
+    """
 
     seen: Seen
     health: tuple[str, ...] = ()
@@ -280,43 +199,6 @@ class RefusedEvent:
         """Return the event as evidence.lua reads it."""
         head = ["r", str(self.seen.digest), self.seen.bucket, "", "", 0, ""]
         return [*head, self.seen.second, [], -1, [], self.health]
-
-
-def _news(news: PromptNews) -> tuple[str, Sequence[int | str]]:
-    match news:
-        case Started(hour=hour):
-            return "s", [hour]
-        case Ended():
-            return "e", [
-                OUTCOME_PLACES[news.outcome],
-                news.tokens,
-                news.turns,
-                # Lua arrays cannot hold nil: false and -1 say "not reported" there.
-                False if news.duration_bucket is None else news.duration_bucket,
-                -1 if news.transitions is None else news.transitions,
-                news.calls_after_would_stop,
-                news.hour,
-            ]
-        case Transitioned():
-            told = [
-                -1 if news.sequence is None else news.sequence,
-                int(news.is_would_stop),
-                int(news.is_stop),
-                int(news.is_unreliable_input),
-                int(news.is_warning),
-                -1 if news.ordinal is None else news.ordinal,
-            ]
-            if news.sequence is not None:
-                return "t", told
-            return "t", [*told, news.at_ms or 0, int(news.is_unwarned)]
-        case Disrupted(kind=kind):
-            return "d", [kind.value]
-        case Looped():
-            return "l", []
-        case Opened(at_ms=at_ms):
-            return "o", [at_ms]
-        case _:
-            return "p", news.told()
 
 
 class Sighting(NamedTuple):
@@ -352,11 +234,6 @@ def _like(
     guards = tuple((cell.guard, cell.name, cell.treatment) for cell in cells)
     conforming = -1 if is_conforming is None else int(is_conforming)
     return Like(kind, guards, conforming, (), health, generation)
-
-
-def numbers_of(news: PromptNews) -> Numbers:
-    """Return the numbers of an event as the store reads them, for one that has its own."""
-    return _news(news)[1]
 
 
 Event = (
