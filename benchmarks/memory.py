@@ -1,8 +1,9 @@
-"""How much memory of the store an owner-day, a prompt and a seen event take: docs/store.md.
+"""How much memory of the store the parts of evidence take: docs/store.md.
 
 10,000 owners (or the number given), each with 10 prompts of 3 events on one day under one guard,
-on the embedded Valkey and on every other server on PATH. Keys are removed kind by kind and the
-server is asked what that freed; two runs differ by their hash tables, so by a few per cent.
+and as many cumulative streams of three points, on the embedded Valkey and on every other server on
+PATH. Keys are removed kind by kind and the server is asked what that freed; two runs differ by
+their hash tables, so by a few per cent.
 """
 
 import random
@@ -10,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +33,7 @@ from control_plane.stores.evidence_events import (  # noqa: E402
     Started,
     Transitioned,
 )
+from control_plane.stores.evidence_points import PointEvent, Stream  # noqa: E402
 from control_plane.stores.functions import load_functions  # noqa: E402
 from reducer.vocabulary import Cohort, Mode, Outcome  # noqa: E402
 
@@ -48,7 +50,10 @@ CELL = Cell("repeated_tool_failure", "1.4.2", 1, Cohort.ENFORCED, Mode.ENFORCE)
 def main() -> None:
     """Measure each server that is there, and print a table."""
     owners = int(sys.argv[1]) if len(sys.argv) > 1 else OWNERS
-    print(f"{'bytes':22}{'owner-day':>10}{'prompt':>8}{'seen, few':>11}{'seen, many':>12}")
+    print(
+        f"{'bytes':22}{'owner-day':>10}{'prompt':>8}{'seen, few':>11}{'seen, many':>12}"
+        f"{'stream':>8}"
+    )
     for program in (None, *filter(None, map(shutil.which, ("valkey-server", "redis-server")))):
         with (
             tempfile.TemporaryDirectory(prefix="gw-") as directory,
@@ -64,9 +69,11 @@ def main() -> None:
             client.config_set("lazyfree-lazy-user-del", "no")
             few = measure(client, owners, OWNERS_A_MINUTE["few"])
             many = measure(client, owners, OWNERS_A_MINUTE["many"])
+            stream = measure_streams(client, owners)
             name = " ".join(check_version(client))
             print(
                 f"{name:22}{few['od']:>10.0f}{few['ps']:>8.0f}{few['dd']:>11.0f}{many['dd']:>12.0f}"
+                f"{stream:>8.0f}"
             )
 
 
@@ -84,6 +91,31 @@ def measure(client: redis.Redis, owners: int, a_minute: int) -> dict[str, float]
         "ps": (freed(client, "ps:*") + freed(client, "due:*")) / prompts,
         "od": freed(client, "od:*") / owners,
     }
+
+
+def measure_streams(client: redis.Redis, count: int) -> float:
+    """Fill an empty store and return the bytes of a stream whose points came on three days."""
+    client.flushdb()
+    evidence, dice = EvidenceStore(client), random.Random(1)
+    began = int(NOON.timestamp())
+    names = [f"{dice.getrandbits(64):016x}" for _ in range(count)]
+    for day in range(3):
+        second = began + 86_400 * day + 60
+        for at in range(0, count, 500):
+            points = tuple(
+                PointEvent(
+                    Seen(dice.getrandbits(63) - 2**62, second),
+                    NOON.date() + timedelta(days=day),
+                    hour=12,
+                    cell=CELL,
+                    counter="agent.guard.turns",
+                    stream=Stream(name, True, began * 10**6, second * 10**6),
+                    value=1000 * (day + 1),
+                )
+                for name in names[at : at + 500]
+            )
+            evidence.write("internal", EvidenceBatch(points, producer="host", now_second=second))
+    return (freed(client, "cs:*") + freed(client, "sn:*")) / count
 
 
 def owner_day(dice: random.Random, start: int) -> Iterator[PromptEvent]:

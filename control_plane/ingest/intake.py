@@ -120,18 +120,19 @@ class Intake:
         A request that was cut off is healed by its repetition: what was written counts once.
         """
         deadline, written = time.monotonic() + self._write_seconds, Written(0, 0)
-        for at, (events, sightings) in enumerate(parts, 1):
-            part = replace(whole, events=events, sightings=sightings)
-            if at == len(parts):
-                break
-            part = replace(part, health={}, refused=())
-            written += self._context.evidence.write(environment, part)
+        *first, (events, sightings) = parts
+        for at, part in enumerate(first, 1):
+            written += self._context.evidence.write(
+                environment,
+                replace(whole, events=part.events, sightings=part.sightings, health={}, refused=()),
+            )
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
                     f"the store is busy: {at} of {len(parts)} parts of the request were written in "
                     f"{self._write_seconds:g} s; send it again, what was written counts once"
                 )
-        return written + self._context.evidence.write(environment, part)
+        last = replace(whole, events=events, sightings=sightings)
+        return written + self._context.evidence.write(environment, last)
 
     def _refused_items(
         self, rejected: tuple[Rejected, ...], body: bytes
@@ -185,7 +186,8 @@ def _lost(written: Written) -> tuple[Rejected, ...]:
     """Return the points that the store could not count, as what was rejected."""
     beyond = reject(
         RejectReason.STREAM_LIMIT,
-        "a point is of a stream beyond the 65,536 that a token may have sent within 48 hours",
+        "a point is of a new stream, and its token has sent 65,536 within 48 hours, "
+        "or 262,144 within 7 days",
     )
     forgotten = reject(
         RejectReason.STREAM_FORGOTTEN,

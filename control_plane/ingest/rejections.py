@@ -24,6 +24,8 @@ class RejectReason(StrEnum):
     NOT_MONOTONIC = "not_monotonic"
     FORGED_ASSIGNMENT = "forged_assignment"
     UNKNOWN_GUARD = "unknown_guard"
+    STREAM_LIMIT = "stream_limit"
+    STREAM_FORGOTTEN = "stream_forgotten"
 
     @property
     def remedy(self) -> str:
@@ -66,6 +68,10 @@ _REMEDIES = {
     RejectReason.NOT_MONOTONIC: "use a Counter",
     RejectReason.FORGED_ASSIGNMENT: "send the assignment id as the assignments answer gave it",
     RejectReason.UNKNOWN_GUARD: "register the guard, or correct agent.guard.name",
+    RejectReason.STREAM_LIMIT: (
+        "send deltas, which need no stream, or give some of the hosts a token of their own"
+    ),
+    RejectReason.STREAM_FORGOTTEN: "send points in order, and restart the process less often",
 }
 
 

@@ -24,7 +24,10 @@ local OTHER, MOST_COUNTERS, MOST_NAMES = 'other', 2048, 32
 -- assignment id vouches for takes none from what one does.
 local MOST_CELLS = { vouched = 16384, volume = 4096 }
 local MOST_SOURCES, MOST_TREATED = 8192, 2048
-local MOST_STARTS, MOST_GAPS, MOST_FALLS, MOST_STREAMS = 32, 32, 7, 4096
+local MOST_STARTS, MOST_GAPS, MOST_FALLS = 32, 32, 7
+-- By seconds: of how many streams one producer may have told within them. One that ended makes room when no
+-- point of it is accepted any more, and what is still known of those that ended is bounded, too.
+local MOST_STREAMS = { [48 * 3600] = 65536, [KEEP_STREAM_S] = 262144 }
 
 -- Places in an owner-day row; CANCELLED to LIMIT (2 to 6) come with the event. The histogram's
 -- [bucket, count, ...] pairs follow the sums.
@@ -48,7 +51,7 @@ local function new_batch(slot, payload)
     prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, marks = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {},
     streams = {}, treated = {}, newest = {}, was_suspect = {}, sessions = {}, changed = {},
-    likes = {}, fresh = 0, repeated = 0,
+    likes = {}, fresh = 0, repeated = 0, over_limit = 0, forgotten = 0,
   }
 end
 

@@ -14,7 +14,7 @@ from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
 from control_plane.stores.owner_days import unpacked, whole_prompts
-from control_plane.stores.replies import pair, text, whole
+from control_plane.stores.replies import parts, text, whole
 from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split
 from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
@@ -28,10 +28,24 @@ _READ_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many events of a batch were new, and how many had been seen before."""
+    """How many events of a batch were new, and how many had been seen before.
+
+    Of the new ones these are points that add nothing: those of streams beyond what their producer
+    may keep, and those of starts of a stream that were forgotten.
+    """
 
     new: int
     duplicate: int
+    over_limit: int = 0
+    forgotten: int = 0
+
+    def __add__(self, other: "Written") -> "Written":
+        return Written(
+            self.new + other.new,
+            self.duplicate + other.duplicate,
+            self.over_limit + other.over_limit,
+            self.forgotten + other.forgotten,
+        )
 
 
 class EvidenceStore:
@@ -57,8 +71,7 @@ class EvidenceStore:
             keys = EvidenceKeys(environment, shard)
             arguments = (keys.slot, part.packed())
             reply = call(self._redis, "gw_ingest", keys=[keys.days], arguments=arguments)
-            new, duplicate = pair(reply)
-            written = Written(written.new + whole(new), written.duplicate + whole(duplicate))
+            written += Written(*map(whole, parts(reply, 4)))
         return written
 
     @unavailable()

@@ -277,7 +277,10 @@ local function stream_of(batch, suffix)
   if not held then
     if not batch.room then
       local told = 'sn:' .. batch.slot .. ':' .. batch.producer
-      batch.room = MOST_STREAMS - redis.call('ZCOUNT', told, batch.now - KEEP_STREAM_S, '+inf')
+      batch.room = math.huge
+      for within, most in pairs(MOST_STREAMS) do
+        batch.room = math.min(batch.room, most - redis.call('ZCOUNT', told, batch.now - within, '+inf'))
+      end
     end
     if batch.room < 1 then return nil end
     batch.room = batch.room - 1
@@ -304,6 +307,7 @@ local function take_point(batch, event)
   if not stream then note(batch, event[9][1], 'streams:over_limit', 1) end
   if event[11][1] == 1 then
     is_known = stream and take_cumulative(batch, event, stream)
+    if not is_known then add(batch, stream and 'forgotten' or 'over_limit', 1) end
   else
     take_delta(batch, event, stream)
   end

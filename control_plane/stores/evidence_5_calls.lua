@@ -45,7 +45,8 @@ end
 -- of the prompt, its millisecond), v(olume: cell name and counter in place of the guards), m(etric point: see
 -- evidence_3_streams.lua; a stream in place of the prompt), q(uarantined: counts as a record only),
 -- r(efused: only raises its health fields).
--- Returns [new, duplicate].
+-- Returns [new, duplicate, and of the new how many points added nothing: of streams beyond what their producer
+-- may keep, and of starts that were forgotten].
 local function ingest(_, argv)
   local slot, payload = argv[1], cmsgpack.unpack(argv[2])
   local batch = new_batch(slot, payload)
@@ -78,7 +79,7 @@ local function ingest(_, argv)
   write_instances(batch)
   local new, known = #fresh + batch.fresh, #repeated + batch.repeated
   write_health(batch, payload, new - refused, known)
-  return { new, known }
+  return { new, known, batch.over_limit, batch.forgotten }
 end
 
 -- gw_lose: close prompts that had no end for 24 h. KEYS[1] due zset. ARGV: slot, now in seconds,

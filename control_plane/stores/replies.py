@@ -33,6 +33,18 @@ def pair(reply: object) -> tuple[object, object]:
     Raises:
         TypeError: it is not a list of two.
     """
-    if not isinstance(reply, list | tuple) or len(reply) != 2:
-        raise TypeError(f"the store answered {type(reply).__name__} where a list of two was due")
-    return reply[0], reply[1]
+    first, second = parts(reply, 2)
+    return first, second
+
+
+def parts(reply: object, count: int) -> tuple[object, ...]:
+    """Return a reply of so many parts.
+
+    Raises:
+        TypeError: it is not a list of that length.
+    """
+    if not isinstance(reply, list | tuple) or len(reply) != count:
+        raise TypeError(
+            f"the store answered {type(reply).__name__} where a list of {count} was due"
+        )
+    return tuple(reply)

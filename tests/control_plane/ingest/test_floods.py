@@ -4,13 +4,23 @@ from datetime import timedelta
 
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 
-from reducer.vocabulary import Mode
-from tests.control_plane.hosts import Host, Prompt, assigned, logs
+from control_plane.clock import NANOSECONDS, to_ns
+from control_plane.ingest.wire import Encoding
+from control_plane.stores.keys import EvidenceKeys
+from reducer.vocabulary import Mode, Role
+from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
+from tests.control_plane.ingest.bodies import counter_request
 from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION, context_over, world_in
 
 AT = NOW - timedelta(hours=2)
 MOST_VOLUME_CELLS = 4096
+MOST_STREAMS, MOST_STARTS = 65_536, 32
+TURNS = {"agent.guard.name": "repeated_tool_failure", "agent.guard.mode": "shadow"}
+DELTA, CUMULATIVE = 1, 2
 
 
 @pytest.fixture
@@ -42,3 +52,55 @@ def test_a_flood_of_versions_leaves_a_prompt_the_version_of_its_host(context, is
     (row,) = context.evidence.owner_days(ENVIRONMENT, "repeated_tool_failure", 1, [NOW.date()])
     assert (row.version, row.started) == (VERSION, 1)
     assert context.evidence.health(ENVIRONMENT)["overflow:cells"] == 10
+
+
+def turns(value: int, *, route: str, minute: int, temporality: int = CUMULATIVE, start: int = 0):
+    """Return a point of turns, so many minutes behind the first; its stream is that of a route."""
+    began = to_ns(AT) + start * NANOSECONDS
+    return counter_request(
+        {**TURNS, "agent.guard.route": route},
+        metric="agent.guard.turns",
+        temporality=temporality,
+        as_int=value,
+        start_time_unix_nano=began,
+        time_unix_nano=to_ns(AT) + minute * 60 * NANOSECONDS,
+    )
+
+
+def body(*requests: ExportMetricsServiceRequest) -> ExportMetricsServiceRequest:
+    whole = ExportMetricsServiceRequest()
+    for each in requests:
+        whole.MergeFrom(each)
+    return whole
+
+
+@pytest.mark.parametrize("encoding", Encoding)
+def test_points_of_streams_beyond_a_tokens_bound_are_told_to_its_sender(context, store, encoding):
+    host = Host(context)
+    (token,) = [each for each in context.credentials.tokens() if each.role is Role.INGEST]
+    now = int(NOW.timestamp())
+    known = {f"stream {at}": now for at in range(MOST_STREAMS - 1)}
+    store.zadd(f"sn:{EvidenceKeys(ENVIRONMENT).slot}:{token.id}", known)
+    sent = body(
+        turns(5, route="cron", minute=5),
+        turns(3, route="background", minute=5),
+        turns(4, route="channel", minute=5),
+        turns(2, route="notification", minute=5, temporality=DELTA),
+    )
+    rejected, why = partial_of(host.send(sent, encoding), "metrics")
+    assert rejected == 2
+    assert why.startswith("stream_limit: a point is of a new stream")
+    assert "send deltas" in why
+    assert why.endswith("(2 of 4 rejected: stream_limit 2)")
+    assert sum(context.evidence.counters(ENVIRONMENT, NOW.date()).values()) == 5 + 2
+
+
+def test_a_point_of_a_start_that_was_forgotten_is_told_to_its_sender(context):
+    host = Host(context)
+    starts = range(MOST_STARTS + 1)
+    for start in starts:
+        point = turns(1, route="cron", minute=start + 1, start=60 * start)
+        assert partial_of(host.send(point), "metrics") == (0, "")
+    rejected, why = partial_of(host.send(turns(9, route="cron", minute=50)), "metrics")
+    assert (rejected, why.partition(":")[0]) == (1, "stream_forgotten")
+    assert sum(context.evidence.counters(ENVIRONMENT, NOW.date()).values()) == len(starts)

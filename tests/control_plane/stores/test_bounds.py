@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence import KEPT_DAYS, EvidenceStore
+from control_plane.stores.evidence import KEPT_DAYS, EvidenceStore, Written
 from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
@@ -28,7 +28,8 @@ DAY = date(2026, 11, 27)
 SECOND = 1_795_000_000
 GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 MOST_CELLS, MOST_VOLUME_CELLS = 16_384, 4_096
-MOST_COUNTERS, MOST_NAMES, MOST_STREAMS = 2_048, 32, 4_096
+MOST_COUNTERS, MOST_NAMES, MOST_STREAMS, MOST_KNOWN_STREAMS = 2_048, 32, 65_536, 262_144
+STREAM_ENDS_S, STREAM_KEPT_S = 48 * 3600, 7 * 86_400
 
 
 @pytest.fixture
@@ -233,36 +234,70 @@ def point(stream: str, value: int, *, is_cumulative: bool = True, at: int = 60) 
     )
 
 
-def send(evidence: EvidenceStore, producer: str, *points: PointEvent, now: int = SECOND) -> None:
-    evidence.write(HERE, EvidenceBatch(points, producer=producer, now_second=now))
+def send(evidence: EvidenceStore, producer: str, *points: PointEvent, now: int = SECOND) -> Written:
+    return evidence.write(HERE, EvidenceBatch(points, producer=producer, now_second=now))
 
 
-def test_a_producer_keeps_4096_streams_and_takes_none_from_another(any_store, evidence):
-    send(evidence, "loud", *(point(f"s-{at}", 1) for at in range(MOST_STREAMS + 50)))
-    assert len(any_store.keys("cs:*")) == MOST_STREAMS
-    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): MOST_STREAMS}
+def leave_streams(store, producer: str, count: int, *, told: int = SECOND) -> None:
+    """Leave behind that a producer told of so many streams in this second."""
+    names = [f"{told}-{at}" for at in range(count)]
+    for first in range(0, count, 10_000):
+        store.zadd(
+            f"sn:{{{HERE}:0}}:{producer}", dict.fromkeys(names[first : first + 10_000], told)
+        )
+
+
+def test_a_producer_keeps_65536_streams_and_takes_none_from_another(any_store, evidence):
+    leave_streams(any_store, "loud", MOST_STREAMS - 10)
+    written = send(evidence, "loud", *(point(f"s-{at}", 1) for at in range(60)))
+    assert written == Written(60, 0, over_limit=50)
+    assert len(any_store.keys("cs:*")) == 10
+    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 10}
     assert evidence.health(HERE)["streams:over_limit"] == 50
     day = any_store.hgetall(EvidenceKeys(HERE).day(DAY))
-    assert (int(day[b"crecords"]), int(day[b"cconforming"])) == (MOST_STREAMS + 50, MOST_STREAMS)
+    assert (int(day[b"crecords"]), int(day[b"cconforming"])) == (60, 10)
 
-    send(evidence, "loud", point("s-0", 3, at=90), point("more", 9))
-    send(evidence, "quiet", point("other", 100))
-    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): MOST_STREAMS + 2 + 100}
+    assert send(evidence, "loud", point("s-0", 3, at=90), point("more", 9)).over_limit == 1
+    assert send(evidence, "quiet", point("other", 100)).over_limit == 0
+    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 10 + 2 + 100}
     assert evidence.health(HERE)["streams:over_limit"] == 51
 
 
 def test_a_delta_beyond_the_bound_of_streams_adds_its_value(any_store, evidence):
-    any_store.zadd("sn:{internal:0}:loud", {f"s-{at}": SECOND for at in range(MOST_STREAMS)})
-    send(evidence, "loud", point("new", 7, is_cumulative=False))
+    leave_streams(any_store, "loud", MOST_STREAMS)
+    written = send(evidence, "loud", point("new", 7, is_cumulative=False))
+    assert written == Written(1, 0)
     assert any_store.keys("cs:*") == []
     assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 7}
     assert evidence.health(HERE)["streams:over_limit"] == 1
 
 
-def test_streams_that_told_nothing_for_a_week_make_room(any_store, evidence):
-    any_store.zadd("sn:{internal:0}:loud", {f"s-{at}": SECOND for at in range(MOST_STREAMS)})
-    week = timedelta(days=7) // timedelta(seconds=1)
-    send(evidence, "loud", point("early", 1), now=SECOND + week)
-    send(evidence, "loud", point("late", 1), now=SECOND + week + 1)
-    assert any_store.zrange("sn:{internal:0}:loud", 0, -1) == [b"late"]
+def test_streams_that_ended_make_room_when_no_point_of_them_is_accepted(any_store, evidence):
+    leave_streams(any_store, "loud", MOST_STREAMS)
+    ended = SECOND + STREAM_ENDS_S
+    assert send(evidence, "loud", point("early", 1), now=ended).over_limit == 1
+    assert send(evidence, "loud", point("late", 1), now=ended + 1).over_limit == 0
+    # Until a week is over it is known what they added, should one of them go on after all.
+    assert any_store.zcard(f"sn:{{{HERE}:0}}:loud") == MOST_STREAMS + 1
+
+
+def test_a_stream_that_rested_for_days_goes_on_from_what_it_added(evidence):
+    rested = SECOND + STREAM_ENDS_S + 3_600
+    send(evidence, "host", point("s", 5))
+    send(evidence, "host", point("s", 8, at=rested - SECOND), now=rested)
+    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 8}
+
+
+def test_what_is_known_of_streams_that_ended_is_bounded_too(any_store, evidence):
+    for told in range(4):
+        leave_streams(any_store, "loud", MOST_KNOWN_STREAMS // 4, told=SECOND + told)
+    ended, forgotten = SECOND + 3 + STREAM_ENDS_S + 1, SECOND + STREAM_KEPT_S + 1
+    assert send(evidence, "loud", point("new", 1), now=ended).over_limit == 1
+    assert send(evidence, "loud", point("newer", 1), now=forgotten).over_limit == 0
+
+
+def test_streams_that_told_nothing_for_a_week_are_forgotten(any_store, evidence):
+    leave_streams(any_store, "loud", 20)
+    send(evidence, "loud", point("late", 1), now=SECOND + STREAM_KEPT_S + 1)
+    assert any_store.zrange(f"sn:{{{HERE}:0}}:loud", 0, -1) == [b"late"]
     assert len(any_store.keys("cs:*")) == 1
