@@ -2,15 +2,22 @@
 
 import hmac
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from reducer.rollout.fields import keyed_80_bits, length_prefixed
+from reducer.rollout.fields import (
+    base32_of_80_bits,
+    bytes_of_base32,
+    keyed_digest,
+    length_prefixed,
+)
 from reducer.vocabulary import Cohort, Mode
 
 SCHEME = "a1"
 
-_COHORTS = frozenset(map(str, Cohort))
-_MODES = frozenset(map(str, Mode))
+_COHORTS = {str(cohort): cohort for cohort in Cohort}
+_MODES = {str(mode): mode for mode in Mode}
 _SHAPE = re.compile(
     r"a1\.(?P<guard>[a-z0-9_]{1,48})\.(?P<pseudonym>[A-Z2-7]{16})\.(?P<wave>0|[1-9][0-9]{0,8})"
     r"\.(?P<cohort>[a-z]{1,16})\.(?P<mode>[a-z]{1,8})\.(?P<generation>0|[1-9][0-9]{0,8})"
@@ -37,8 +44,16 @@ class Forged:
     reason: str
 
 
-def _tag(tag_key: bytes, environment: str, fields: tuple[str, ...]) -> str:
-    return keyed_80_bits(tag_key, length_prefixed(SCHEME, environment, *fields))
+# Ids differ in their pseudonym, and share all else with those of their cohort.
+_shared = lru_cache(1024)(length_prefixed)
+
+
+def _tag(tag_key: bytes, environment: str, fields: Sequence[str]) -> bytes:
+    guard, pseudonym, *treatment = fields
+    return keyed_digest(
+        tag_key,
+        _shared(SCHEME, environment, guard) + length_prefixed(pseudonym) + _shared(*treatment),
+    )
 
 
 def _fields(assignment: Assignment) -> tuple[str, ...]:
@@ -55,7 +70,7 @@ def _fields(assignment: Assignment) -> tuple[str, ...]:
 def issue(tag_key: bytes, environment: str, assignment: Assignment) -> str:
     """Return the assignment id: scheme, fields and an 80-bit keyed BLAKE2b tag over all of them."""
     fields = _fields(assignment)
-    return ".".join((SCHEME, *fields, _tag(tag_key, environment, fields)))
+    return ".".join((SCHEME, *fields, base32_of_80_bits(_tag(tag_key, environment, fields))))
 
 
 def verify(tag_key: bytes, environment: str, text: str) -> Assignment | Forged:
@@ -67,10 +82,11 @@ def verify(tag_key: bytes, environment: str, text: str) -> Assignment | Forged:
     if found is None:
         return Forged("it does not have the shape of an assignment id")
     *fields, tag = found.groups()
-    if not hmac.compare_digest(_tag(tag_key, environment, tuple(fields)), tag):
+    if not hmac.compare_digest(_tag(tag_key, environment, fields), bytes_of_base32(tag)):
         return Forged("its tag is not of this environment")
     guard, pseudonym, wave, cohort, mode, generation = fields
-    if cohort not in _COHORTS or mode not in _MODES:
+    known_cohort, known_mode = _COHORTS.get(cohort), _MODES.get(mode)
+    if known_cohort is None or known_mode is None:
         # Ours, but issued by a newer server beside this one: it cannot be evidence here.
         return Forged("it names a cohort or a mode that this server does not know")
-    return Assignment(guard, pseudonym, int(wave), Cohort(cohort), Mode(mode), int(generation))
+    return Assignment(guard, pseudonym, int(wave), known_cohort, known_mode, int(generation))

@@ -4,6 +4,8 @@ import base64
 from hashlib import blake2b
 
 MAX_KEY_BYTES = 64
+# From the digits of RFC 4648 to those of Python's integers.
+_DIGITS = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghijklmnopqrstuv")
 
 
 def length_prefixed(*fields: str) -> bytes:
@@ -17,7 +19,12 @@ def length_prefixed(*fields: str) -> bytes:
 
 
 def keyed_80_bits(key: bytes, body: bytes) -> str:
-    """Return the 80-bit BLAKE2b (RFC 7693) of `body` under `key`, as 16 base32 characters.
+    """Return the keyed digest of `body` as 16 base32 characters; raises as `keyed_digest`."""
+    return base32_of_80_bits(keyed_digest(key, body))
+
+
+def keyed_digest(key: bytes, body: bytes) -> bytes:
+    """Return the 10 bytes of the 80-bit BLAKE2b (RFC 7693) of `body` under `key`.
 
     Raises:
         ValueError: the key is empty or longer than 64 bytes.
@@ -25,9 +32,14 @@ def keyed_80_bits(key: bytes, body: bytes) -> str:
     # BLAKE2b takes an empty key for "no key": anybody could then compute what the key protects.
     if not 1 <= len(key) <= MAX_KEY_BYTES:
         raise ValueError(f"a key has 1 to {MAX_KEY_BYTES} bytes, this one has {len(key)}")
-    return base32_of_80_bits(blake2b(body, digest_size=10, key=key).digest())
+    return blake2b(body, digest_size=10, key=key).digest()
 
 
 def base32_of_80_bits(digest: bytes) -> str:
     """Return 10 bytes as 16 upper-case RFC 4648 base32 characters, without padding."""
     return base64.b32encode(digest).decode("ascii")
+
+
+def bytes_of_base32(text: str) -> bytes:
+    """Return the 10 bytes of 16 characters of A-Z and 2-7, which the caller has checked."""
+    return int(text.encode("ascii").translate(_DIGITS), 32).to_bytes(10, "big")

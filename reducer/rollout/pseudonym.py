@@ -1,9 +1,8 @@
 """Owner ids become pseudonyms here, once, and are forgotten."""
 
-import base64
 import re
 
-from reducer.rollout.fields import base32_of_80_bits, keyed_80_bits
+from reducer.rollout.fields import base32_of_80_bits, bytes_of_base32, keyed_80_bits
 
 PSEUDONYM_BYTES = 10
 PSEUDONYM_SHAPE = re.compile(r"[A-Z2-7]{16}")
@@ -42,10 +41,10 @@ def pack(pseudonym: str) -> bytes:
     Raises:
         ValueError: the text is not 16 base32 characters.
     """
-    # b32decode alone would take padding, and a roster of 10 bytes an owner would then be misread.
+    # Another length would give other than 10 bytes, and a roster would then be misread.
     if PSEUDONYM_SHAPE.fullmatch(pseudonym) is None:
         raise ValueError("a pseudonym has 16 characters of A-Z and 2-7; this one does not")
-    return base64.b32decode(pseudonym)
+    return bytes_of_base32(pseudonym)
 
 
 def unpack(packed: bytes) -> str:
