@@ -22,6 +22,7 @@ from control_plane.ingest.refused_counts import record_identity, refused_items
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason, reject
 from control_plane.stores.evidence import Written
 from control_plane.stores.evidence_events import EvidenceBatch
+from control_plane.stores.intake_health import WEAK_IDENTITY
 from control_plane.stores.refused_items import RefusedItems
 
 # Exporters wait 10 s for an answer, and what is done for one that is gone is done in vain.
@@ -88,7 +89,8 @@ class Intake:
         exposed = [*decoded.exposed, *(each.exposed for each in refused if each.exposed)]
         told = [*booked, *(bookkeeper.expose(each) for each in exposed)]
         violations = [violation for each in told for violation in each.violations]
-        health = _health(decoded)
+        weak = _weakly_identified(decoded)
+        health = _health(decoded, weak)
         if violations and sender.is_trusted:
             # Before the evidence and before the answer: a crash in between makes the sender
             # repeat the request, and the violation is found again.
@@ -104,6 +106,7 @@ class Intake:
                 now_second=now_second,
                 producer=sender.token_id,
                 is_trusted=sender.is_trusted,
+                sources={version: {WEAK_IDENTITY: many} for version, many in weak.items()},
                 refused=self._refused_items(rejected, body),
             )
             added: list[Told] = [
@@ -124,7 +127,14 @@ class Intake:
         for at, part in enumerate(first, 1):
             written += self._context.evidence.write(
                 environment,
-                replace(whole, events=part.events, sightings=part.sightings, health={}, refused=()),
+                replace(
+                    whole,
+                    events=part.events,
+                    sightings=part.sightings,
+                    health={},
+                    sources={},
+                    refused=(),
+                ),
             )
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
@@ -201,11 +211,25 @@ def _environment_of(sender: Identity) -> str:
     return sender.environment
 
 
-def _health(decoded: Decoded) -> Counter[str]:
-    """Count what is nobody's business; the reasons are closed sets."""
+def _weakly_identified(decoded: Decoded) -> Counter[str]:
+    """Count by version the records, repeated ones too, whose Resource names no instance."""
+    weak: Counter[str] = Counter()
+    for record in decoded.records:
+        if record.origin.has_weak_identity:
+            weak[record.origin.service_version] += 1
+    for runs in decoded.repeated:
+        if runs.origin.has_weak_identity:
+            weak[runs.origin.service_version] += runs.size
+    return weak
+
+
+def _health(decoded: Decoded, weak: Counter[str]) -> Counter[str]:
+    """Count what is nobody's business, and what names no process; reasons are closed sets."""
     health: Counter[str] = Counter()
     for reason, count in decoded.ignored_by_reason.items():
         health[f"ignored:{reason}"] += count
     if decoded.dropped_attributes:
         health["dropped_attributes"] += decoded.dropped_attributes
+    if weak:
+        health[WEAK_IDENTITY] += weak.total()
     return health

@@ -1,5 +1,7 @@
 """What Prometheus reads, and who may read it."""
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -76,13 +78,16 @@ def tell_all_kinds(context) -> None:
     host.send(logs([prompt.start()], resource={"service.version": ""}))
     stranger.send(logs([broken]))
     host.send(logs([prompt.transition(2, "reset", reset__reason="contract_violation")]))
+    unnamed = {"service.instance.id": ""}
+    host.send(logs([replace(prompt, prompt_id="p-3").start()], resource=unnamed))
 
 
 def test_the_series_say_what_became_of_telemetry(client, context):
     tell_all_kinds(context)
     answer = scrape(client, context)
     records = "guard_telemetry_records_total"
-    assert value(answer, records, outcome="accepted") == 4
+    assert value(answer, records, outcome="accepted") == 5
+    assert value(answer, "guard_telemetry_weak_identity_records_total") == 1
     assert value(answer, records, outcome="duplicate") == 2
     assert value(answer, records, outcome="refused", reason="forged_assignment") == 1
     assert value(answer, records, outcome="quarantined", reason="version_missing") == 1

@@ -118,6 +118,27 @@ def test_gaps_of_streams_are_told_by_version(context, host):
     assert streams == intake_health(context, ENVIRONMENT).counts.streams
 
 
+def test_records_without_an_instance_are_told_by_version_with_what_to_set(context, host):
+    weak = {"service.instance.id": ""}
+    for at in range(2):
+        host.send(logs(prompt(context, prompt_id=f"p-{at}").events(), resource=weak))
+    host.send(logs(prompt(context, prompt_id="p-2").events(), version="1.5.0"))
+    health = intake_health(context, ENVIRONMENT)
+    assert health.counts.weak_identity == 4
+    assert source(context, VERSION).counts.weak_identity == 4
+    assert source(context, "1.5.0").counts.weak_identity == 0
+    assert source(context, "1.5.0").counts.remedies == ()
+    (remedy,) = source(context, VERSION).counts.remedies
+    assert remedy.startswith("4 records came without service.instance.id: set this resource")
+
+
+def test_a_body_that_is_written_in_portions_counts_its_weak_identity_once(context, host):
+    starts = [prompt(context, prompt_id=f"p-{at}").start() for at in range(1200)]
+    host.send(logs(starts, resource={"service.instance.id": ""}))
+    assert intake_health(context, ENVIRONMENT).counts.weak_identity == 1200
+    assert source(context, VERSION).counts.weak_identity == 1200
+
+
 def test_a_histogram_with_bounds_of_its_own_is_told_with_what_to_set(context, host):
     interval = Interval(NOW - timedelta(minutes=5), NOW)
     body = metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT)
