@@ -116,6 +116,13 @@ local function violations_of(prompt)
   return found
 end
 
+local function is_suspect(prompt)
+  for _, guard in pairs(prompt.g) do
+    if guard.v or guard.s then return next(violations_of(prompt)) ~= nil end
+  end
+  return false
+end
+
 -- An event is that of a like: suffix of its prompt, second, day and numbers are its own.
 local function learn(batch, prompt, event)
   local like, day, second, numbers = event.like, event.day, event.second, event.numbers
@@ -172,10 +179,7 @@ end
 
 -- What an owner-day row changes by. Its buckets are `coarser` than scale 7 by so much.
 local function change_of(batch, cell, day, owner)
-  local key = string.format('od:%s:%d:%s:%02x', batch.slot, cell, day, owner.b)
-  local row = inner(batch.rows, key)
-  row.day = day
-  local owners = inner(row, 'owners')
+  local owners = inner(inner(inner(batch.rows, cell), day), owner.b)
   local change = owners[owner.p]
   if not change then change = { sums = {}, buckets = {}, coarser = 0 }; owners[owner.p] = change end
   return change

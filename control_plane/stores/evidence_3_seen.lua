@@ -1,8 +1,16 @@
--- Which events are new. A prompt knows those of its events itself: eight bytes of each, up to so many, and
--- what comes then is in a set of its own. All else is known by minute: the identities of a minute are in one set while that is small enough to stay compact;
--- what comes when it is full goes to one of a hundred further sets, by the end of its digest.
+-- Which events are new. A prompt knows those of its events itself: eight bytes of each (its token) up to so many,
+-- and what comes then is in a set of its own. All else is known by minute: the identities of a minute are in one
+-- set while that is small enough to stay compact; what comes when it is full goes to one of a hundred further sets,
+-- by the end of its digest.
 
 local MOST_IN_A_SET, AT_ONCE = 4096, 4000
+
+-- Call a command with many values, an even number of them at once.
+local function call_with(command, key, values)
+  for from = 1, #values, AT_ONCE do
+    redis.call(command, key, unpack(values, from, math.min(from + AT_ONCE - 1, #values)))
+  end
+end
 
 local function mark_members(key, digests, marks)
   for from = 1, #digests, AT_ONCE do
@@ -92,9 +100,7 @@ end
 
 local function write_seen(batch)
   for key, digests in pairs(batch.seen) do
-    for from = 1, #digests, AT_ONCE do
-      redis.call('SADD', key, unpack(digests, from, math.min(from + AT_ONCE - 1, #digests)))
-    end
+    call_with('SADD', key, digests)
     redis.call('EXPIRE', key, KEEP_SEEN_S)
   end
 end

@@ -3,15 +3,16 @@
 --
 -- `likes` is a list of [kind, [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers,
 -- health fields that an event raises by one when it is new, generation of the assignment id]; `days` one of days
--- in ISO 8601. `prompts` is one of [suffix, pseudonym, owner bucket, events], and each event takes STRIDE
--- places of `events`: its like, its token (eight bytes of its identity and its minute), its second, its
--- day, both lists counted from 1, and its own numbers, false where the like has them.
+-- in ISO 8601. `prompts` is flat, since a table in it would cost more than all it holds: suffix, pseudonym, owner
+-- bucket and number of events of each prompt (HEAD), and behind these of each of its events (STRIDE) the like,
+-- the token (eight bytes of its identity and its minute), the second, the day, and its own numbers, false where
+-- the like has them. Likes and days are told by their places, from 1.
 --
 -- kind s(tart), e(nd), t(ransition: numbers are sequence or -1, would stop, stop, unreliable input, warning,
 -- ordinal or -1, and without a sequence the millisecond and whether the stop says that it was not warned of),
 -- d(isruption), p(art: evidence_1_parts.lua), l(oop of another guard than the one named).
 
-local STRIDE = 5
+local HEAD, STRIDE = 4, 5
 
 local function count_version(batch, version, field, by)
   add(inner(batch.sources, version), field, by)
@@ -25,7 +26,7 @@ local function count_treated(batch, guard, treatment, generation, by)
 end
 
 -- A like as its events are learned and counted. Its cells are found when an event of it turns out to be new.
-local function like_at(batch, told)
+local function like_of(told)
   local like = {
     kind = told[1], conforming = told[3], numbers = told[4], health = told[5], generation = told[6],
     guards = {}, new = 0, known = 0, newest = 0,
@@ -59,23 +60,26 @@ local function take_event(batch, prompt, event)
   if like.kind == 't' then count_transition(batch, event) end
 end
 
-local function take_prompt(batch, payload, told)
-  local suffix, pseudonym, bucket, events = unpack(told)
+-- Take the events of the prompt that is told of from this place on; answer the place of the next one.
+local function take_prompt(batch, payload, from)
+  local told, likes = payload.prompts, batch.likes
+  local suffix, pseudonym, bucket, many = unpack(told, from, from + HEAD - 1)
   local prompt = batch.prompts[suffix] or { p = pseudonym, b = bucket, q = {}, g = {} }
-  local event, likes = { suffix = suffix }, batch.likes
+  local event, next_prompt = { suffix = suffix }, from + HEAD + many * STRIDE
   batch.prompts[suffix] = prompt
-  for at = 1, #events, STRIDE do
-    local place = events[at]
-    local like = likes[place] or like_at(batch, payload.likes[place])
+  for at = from + HEAD, next_prompt - 1, STRIDE do
+    local place = told[at]
+    local like = likes[place] or like_of(payload.likes[place])
     likes[place] = like
-    if is_new(batch, prompt, suffix, events[at + 1]) then
-      event.like, event.second, event.day = like, events[at + 2], payload.days[events[at + 3]]
-      event.numbers = events[at + 4] or like.numbers
+    if is_new(batch, prompt, suffix, told[at + 1]) then
+      event.like, event.second, event.day = like, told[at + 2], payload.days[told[at + 3]]
+      event.numbers = told[at + 4] or like.numbers
       take_event(batch, prompt, event)
     else
       like.known = like.known + 1
     end
   end
+  return next_prompt
 end
 
 local function count_like(batch, like)
@@ -92,22 +96,25 @@ local function count_like(batch, like)
   for _, field in ipairs(like.health) do note(batch, name, field, like.new) end
 end
 
--- Read at once what is known of the prompts of these suffixes.
+-- Read at once what is known of the prompts that are told of.
 local function read_prompts(batch, told)
-  for from = 1, #told, AT_ONCE do
-    local keys, suffixes = {}, {}
-    for at = from, math.min(from + AT_ONCE - 1, #told) do
-      suffixes[#suffixes + 1] = told[at][1]
-      keys[#keys + 1] = 'ps:' .. batch.slot .. ':' .. told[at][1]
-    end
-    for at, held in ipairs(redis.call('MGET', unpack(keys))) do
-      batch.prompts[suffixes[at]] = held and cmsgpack.unpack(held) or nil
+  local keys, suffixes, at = {}, {}, 1
+  while told[at] do
+    suffixes[#suffixes + 1] = told[at]
+    keys[#keys + 1] = 'ps:' .. batch.slot .. ':' .. told[at]
+    at = at + HEAD + told[at + HEAD - 1] * STRIDE
+  end
+  for from = 1, #keys, AT_ONCE do
+    local answer = redis.call('MGET', unpack(keys, from, math.min(from + AT_ONCE - 1, #keys)))
+    for nth, held in ipairs(answer) do
+      if held then batch.prompts[suffixes[from + nth - 1]] = cmsgpack.unpack(held) end
     end
   end
 end
 
 local function take_prompts(batch, payload)
   read_prompts(batch, payload.prompts)
-  for _, told in ipairs(payload.prompts) do take_prompt(batch, payload, told) end
+  local at = 1
+  while payload.prompts[at] do at = take_prompt(batch, payload, at) end
   for _, like in pairs(batch.likes) do count_like(batch, like) end
 end

@@ -34,6 +34,58 @@ local function append_histogram(row, buckets)
   end
 end
 
+-- Add to a bucket where it lies in the row's histogram; one without prompts goes.
+local function add_to_bucket(row, head, bucket, by)
+  local at, last = head + 1, 0
+  while row[at] and last + row[at] < bucket do
+    last = last + row[at]
+    at = at + 2
+  end
+  if row[at] ~= bucket - last then
+    if row[at] then row[at] = row[at] - (bucket - last) end
+    table.insert(row, at, by)
+    table.insert(row, at, bucket - last)
+    return
+  end
+  row[at + 1] = row[at + 1] + by
+  if row[at + 1] ~= 0 then return end
+  if row[at + 2] then row[at + 2] = row[at + 2] + row[at] end
+  table.remove(row, at)
+  table.remove(row, at)
+end
+
+-- Whether finding the place of each costs less than to write the histogram anew.
+local function is_few(buckets)
+  local many = 0
+  for _ in pairs(buckets) do many = many + 1 end
+  return many <= 16
+end
+
+local function change_histogram(row, head, change)
+  if change.coarser == row[COARSER] and is_few(change.buckets) then
+    for bucket, by in pairs(change.buckets) do
+      if by ~= 0 then add_to_bucket(row, head, bucket, by) end
+    end
+    return
+  end
+  local histogram = { buckets = histogram_of(row), coarser = row[COARSER] }
+  add_buckets(histogram, change.buckets, change.coarser, 1)
+  row[COARSER] = histogram.coarser
+  for at = #row, head + 1, -1 do row[at] = nil end
+  append_histogram(row, histogram.buckets)
+end
+
+local NO_SUMS = {}
+for at = 1, SUMS do NO_SUMS[at] = 0 end
+
+local function is_empty_row(row, head)
+  if #row > head then return false end
+  for at = 1, head do
+    if row[at] ~= 0 and at ~= COARSER then return false end
+  end
+  return true
+end
+
 -- An owner's row after the change: packed, false when no prompt is left in it, nil when the change
 -- changes nothing.
 local function changed_row(key, pseudonym, change)
@@ -42,18 +94,13 @@ local function changed_row(key, pseudonym, change)
   for _, by in pairs(change.buckets) do differs = differs or by ~= 0 end
   if not differs then return nil end
   local held = redis.call('HGET', key, pseudonym)
-  local row = held and cmsgpack.unpack(held) or {}
-  local after, is_empty, head = {}, true, head_of(row)
-  for at = 1, head do
-    after[at] = sum_of(row[at], change.sums[at] or 0)
-    is_empty = is_empty and (after[at] == 0 or at == COARSER)
+  local row = held and cmsgpack.unpack(held) or { unpack(NO_SUMS) }
+  local head = head_of(row)
+  for at, by in pairs(change.sums) do
+    if at <= head then row[at] = sum_of(row[at], by) end
   end
-  local histogram = { buckets = histogram_of(row), coarser = row[COARSER] or 0 }
-  add_buckets(histogram, change.buckets, change.coarser, 1)
-  after[COARSER] = histogram.coarser
-  append_histogram(after, histogram.buckets)
-  if is_empty and #after == head then return false end
-  return cmsgpack.pack(after)
+  change_histogram(row, head, change)
+  return not is_empty_row(row, head) and cmsgpack.pack(row)
 end
 
 -- A cell's counters of a day after the change: what is new beyond the bound becomes OTHER.
@@ -75,18 +122,27 @@ local function changed_counters(batch, key, sums)
   return after
 end
 
--- What is to be written of rows and counters, and the days that change; still only reads.
-local function settle(batch)
-  local writes = {}
-  for key, row in pairs(batch.rows) do
-    for pseudonym, change in pairs(row.owners) do
-      local packed = changed_row(key, pseudonym, change)
-      if packed ~= nil then
-        writes[#writes + 1] = { key, pseudonym, packed }
-        batch.touched[row.day] = true
+local function settle_rows(batch, writes)
+  for cell, days in pairs(batch.rows) do
+    for day, buckets in pairs(days) do
+      for bucket, owners in pairs(buckets) do
+        local key = string.format('od:%s:%d:%s:%02x', batch.slot, cell, day, bucket)
+        for pseudonym, change in pairs(owners) do
+          local packed = changed_row(key, pseudonym, change)
+          if packed ~= nil then
+            writes[#writes + 1] = { key, pseudonym, packed }
+            batch.touched[day] = true
+          end
+        end
       end
     end
   end
+end
+
+-- What is to be written of rows and counters, and the days that change; still only reads.
+local function settle(batch)
+  local writes = {}
+  settle_rows(batch, writes)
   for key, counter in pairs(batch.counters) do
     for field, sum in pairs(changed_counters(batch, key, counter.sums)) do
       writes[#writes + 1] = { key, field, string.format('%.0f', sum) }
@@ -103,14 +159,16 @@ end
 
 local function write_prompts(batch)
   local due, suspects = 'due:' .. batch.slot, 'iv:' .. batch.slot
+  local open, closed = {}, {}
   for suffix, prompt in pairs(batch.changed) do
     if is_open(prompt) then
-      redis.call('ZADD', due, prompt.s[1] + LOST_AFTER_S, suffix)
+      open[#open + 1] = prompt.s[1] + LOST_AFTER_S
+      open[#open + 1] = suffix
     elseif batch.was_open[prompt] then
-      redis.call('ZREM', due, suffix)
+      closed[#closed + 1] = suffix
     end
     local keep = ending(prompt) and KEEP_ENDED_S or KEEP_OPEN_S
-    if next(violations_of(prompt)) then
+    if is_suspect(prompt) then
       -- Late records may yet show that it is none; until it is decided the prompt is kept.
       redis.call('ZADD', suspects, 'NX', batch.now + DECIDED_AFTER_S, suffix)
       keep = KEEP_EVIDENCE_S
@@ -119,6 +177,8 @@ local function write_prompts(batch)
     end
     redis.call('SET', 'ps:' .. batch.slot .. ':' .. suffix, cmsgpack.pack(prompt), 'EX', keep)
   end
+  call_with('ZADD', due, open)
+  call_with('ZREM', due, closed)
 end
 
 local function write_days(batch)
@@ -150,58 +210,6 @@ local function write(batch, writes)
   write_days(batch)
 end
 
--- A sighting is [pseudonym, version, producer, day, oldest day worth keeping, 1 when of a prompt].
-local function sighted(slot, sightings)
-  local owners = {}
-  for _, sighting in ipairs(sightings) do
-    local pseudonym, version, producer, day, oldest, is_prompt = unpack(sighting)
-    local owner = owners[pseudonym]
-    if not owner then
-      local held = redis.call('HGET', 'ow:' .. slot, pseudonym)
-      owner = held and cmsgpack.unpack(held) or { v = {}, p = {}, d = {} }
-      owners[pseudonym] = owner
-    end
-    local news = { v = version, p = producer, d = is_prompt == 1 and day or nil }
-    for part, name in pairs(news) do
-      if (owner[part][name] or '') < day then owner[part][name] = day; owner.changed = oldest end
-    end
-  end
-  return owners
-end
-
--- The newest names of a map from name to day, at most MOST_NAMES, and how many were left out.
-local function newest(days)
-  local names, kept = {}, {}
-  for name in pairs(days) do names[#names + 1] = name end
-  table.sort(names, function(a, b)
-    if days[a] ~= days[b] then return days[a] > days[b] end
-    return a < b
-  end)
-  for at = 1, math.min(#names, MOST_NAMES) do kept[names[at]] = days[names[at]] end
-  return kept, math.max(#names - MOST_NAMES, 0)
-end
-
-local function write_owners(batch, owners)
-  local slot = batch.slot
-  local over = { v = 'overflow:versions', p = 'overflow:producers', d = 'overflow:prompt_days' }
-  for pseudonym, owner in pairs(owners) do
-    local oldest = owner.changed
-    if oldest then
-      local kept = {}
-      for part, field in pairs(over) do
-        local recent, left_out = {}, 0
-        for name, day in pairs(owner[part]) do
-          if day >= oldest then recent[name] = day end
-        end
-        kept[part], left_out = newest(recent)
-        if left_out > 0 then add(batch.health, field, left_out) end
-      end
-      redis.call('HSET', 'ow:' .. slot, pseudonym, cmsgpack.pack(kept))
-      redis.call('ZADD', 'oc:' .. slot, redis.call('INCR', 'on:' .. slot), pseudonym)
-    end
-  end
-end
-
 -- Count under a name of its own, or, beyond so many names, under that of all others.
 local function count_bounded(key, most, field, by, shared)
   if redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) >= most then field = shared end
@@ -223,13 +231,23 @@ local function write_sources(batch, payload)
       end
     end
   end
-  for version, second in pairs(batch.newest) do
-    local name = source(version, 'last_record_s')
+  local function note_time(version, field)
+    local name = source(version, field)
     if redis.call('HEXISTS', key, name) == 0 and redis.call('HLEN', key) >= MOST_SOURCES then
       version = OTHER
     end
-    redis.call('HSET', key, source(version, 'last_record_s'), batch.now)
-    redis.call('HSET', key, source(version, 'ahead_s'), second - batch.now)
+    redis.call('HSET', key, source(version, field), batch.now)
+    return version
+  end
+  for version, second in pairs(batch.newest) do
+    local known = note_time(version, 'last_record_s')
+    redis.call('HSET', key, source(known, 'ahead_s'), second - batch.now)
+  end
+  -- A version of which nothing new was accepted is forgotten by when it was last heard of.
+  for _, counts in ipairs({ payload.sources, batch.sources }) do
+    for version in pairs(counts) do
+      if not batch.newest[version] then note_time(version, 'last_heard_s') end
+    end
   end
 end
 

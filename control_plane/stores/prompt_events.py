@@ -74,27 +74,23 @@ _TOKEN_BITS = 2**64 - 1
 class ToldPrompts:
     """The events of a call by prompt, as evidence_4_prompts.lua reads them."""
 
-    __slots__ = ("_day_places", "_events", "_like_places", "days", "likes", "prompts")
+    __slots__ = ("_day_places", "_like_places", "days", "likes", "prompts")
 
     def __init__(self) -> None:
         self.likes: list[list[object]] = []
         self.days: list[str] = []
-        self.prompts: list[list[object]] = []
+        self.prompts: list[object] = []
         self._like_places: dict[Like, int] = {}
         self._day_places: dict[str, int] = {}
-        self._events: dict[str, list[object]] = {}
 
     def add(
         self,
         prompt: PromptKey,
         events: Sequence[ToldEvent | tuple[Like, int, int, str, Numbers | None]],
     ) -> None:
-        """Add events of a prompt, behind those of it that were added before."""
-        told = self._events.get(prompt.suffix)
-        if told is None:
-            told = self._events[prompt.suffix] = []
-            self.prompts.append([prompt.suffix, prompt.pseudonym, prompt.owner_bucket, told])
-        likes, days = self._like_places, self._day_places
+        """Add events of a prompt; other events of it may be added before and after."""
+        told, likes, days = self.prompts, self._like_places, self._day_places
+        told += (prompt.suffix, prompt.pseudonym, prompt.owner_bucket, len(events))
         for like, digest, second, day, numbers in events:
             # An identity is remembered by minute, like those that are of no prompt.
             token = digest ^ second // SEEN_BUCKET_S * _MINUTE

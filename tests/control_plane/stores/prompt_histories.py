@@ -26,6 +26,7 @@ from control_plane.stores.evidence_events import (
     Started,
     Transitioned,
 )
+from control_plane.stores.prompt_events import Like, PromptEvents, ToldEvent
 from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
 
 DAY = date(2026, 11, 20)
@@ -115,6 +116,25 @@ def deliveries(draw: st.DrawFn) -> Delivery:
         batches.append(tuple(order[:size]))
         order = order[size:]
     return Delivery(tuple(history), tuple(batches))
+
+
+@st.composite
+def mixed(draw: st.DrawFn, events: Sequence[PromptEvent]) -> tuple[PromptEvent | PromptEvents, ...]:
+    """Draw a form of the same events: some alone, and some together with others of their prompt."""
+    alone: list[PromptEvent | PromptEvents] = []
+    together: dict[PromptKey, list[ToldEvent]] = defaultdict(list)
+    likes: dict[str, Like] = {}
+    for event in events:
+        if draw(st.booleans()):
+            alone.append(event)
+            continue
+        told = event.told()
+        if draw(st.booleans()):
+            like = event.like()
+            told = told._replace(like=likes.setdefault(repr(like), like), numbers=None)
+        together[event.prompt].append(told)
+    groups = [PromptEvents(prompt, told) for prompt, told in together.items()]
+    return tuple(draw(st.permutations([*alone, *groups])))
 
 
 @dataclass(frozen=True, slots=True)

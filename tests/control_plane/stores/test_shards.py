@@ -21,6 +21,7 @@ from control_plane.stores.evidence_events import (
     VolumeEvent,
 )
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
+from control_plane.stores.prompt_events import PromptEvents
 from control_plane.stores.shards import (
     FIRST,
     OWNER_BUCKETS,
@@ -52,6 +53,7 @@ events = st.one_of(
         st.just(Started(8)),
     ),
     st.builds(RepeatedEvent, st.just([]), seens, prompts, st.just(DAY.isoformat())),
+    st.builds(PromptEvents, prompts, st.just(())),
     st.builds(VolumeEvent, seens, st.just(DAY), st.just(CELL), st.just("n")),
     st.builds(
         PointEvent,
@@ -100,7 +102,7 @@ def test_what_is_known_together_stays_together(batch):
     for shard, part in split(batch, SHARDS_OF_A_CLUSTER):
         for event in part.events:
             match event:
-                case PromptEvent() | RepeatedEvent():
+                case PromptEvent() | RepeatedEvent() | PromptEvents():
                     places["owner", event.prompt.owner_bucket].add(shard)
                 case PointEvent(owner=PointOwner(owner_bucket=bucket)):
                     places["owner", bucket].add(shard)
