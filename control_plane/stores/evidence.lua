@@ -5,8 +5,9 @@
 -- difference. It reads and computes first and writes last, so that an error of its own leaves
 -- nothing half-written. Keys not in KEYS share the slot of KEYS[1].
 
--- An event is accepted until 48 h after its time and a prompt lasts 24 h at most, so no event of a
--- prompt can come after its memory is gone, and none can be counted again.
+-- An event is accepted until 48 h after its time and a prompt lasts 24 h at most, so no event of a prompt can
+-- come after its memory is gone, and none can be counted again. A prompt is kept so long after what was told of
+-- it last, with some hours more: the clocks of those who accept may differ.
 local KEEP_SEEN_S = 72 * 3600
 local KEEP_OPEN_S = 73 * 3600
 local KEEP_ENDED_S = 51 * 3600
@@ -144,11 +145,11 @@ local function note(batch, name, field, by)
   if name then add(inner(batch.sources, version_of(batch, name)), field, by) end
 end
 
--- A prompt: p(seudonym), b(ucket of its owner), d(igests of its events: evidence_3_seen.lua), s(tart: second, day, hour, conforming), e(nd: second,
--- day, the numbers of its event, conforming), f(irst day of its events until one of the two is known), q: the
--- sequences of its transitions as sorted runs [first, last, ...], r when one of them was repeated,
--- x: its disruptions by kind, l when lost, z: its violations that were decided, h(ow its host told of it in
--- parts: evidence_1_parts.lua), g(uards by name). A guard:
+-- A prompt: p(seudonym), b(ucket of its owner), d(igests of its events: evidence_3_seen.lua), s(tart: second,
+-- day, hour, conforming), e(nd: second, day, the numbers of its event, conforming), f(irst day of its events until
+-- one of the two is known), q: the sequences of its transitions as sorted runs [first, last, ...], r when one of
+-- them was repeated, x: its disruptions by kind, l when lost, z: its violations that were decided, h(ow its host
+-- told of it in parts: evidence_1_parts.lua), g(uards by name). A guard:
 -- c(ell), the second t that it was seen at, m(ode and cohort that it was first told with), w(ould stop),
 -- p (stops), l(oops of other guards), u(nreliable input), v when switched: told with two modes or cohorts.
 -- Versions and waves may differ, that is no switch. What its delayed invariants are decided by is in

@@ -134,7 +134,7 @@ local function decide(keys, argv)
   prompt.z[key] = worth
   if argv[6] ~= '' then redis.call('HINCRBY', 'hl:' .. slot, argv[6], 1) end
   local keep = KEEP_EVIDENCE_S
-  if not next(violations_of(prompt)) then
+  if not is_suspect(prompt) then
     redis.call('ZREM', keys[1], suffix)
     keep = KEEP_OPEN_S
   end
