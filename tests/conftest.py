@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -144,6 +145,8 @@ def store(settings: Settings) -> Iterator[redis.Redis]:
         client.flushall()
         load_functions(client)
         yield client
+        left = [thread for thread in threading.enumerate() if thread.name == "refresher"]
+        assert not left, "a refresher that nobody stopped would read the stores of other tests"
         client.flushall()
 
 
