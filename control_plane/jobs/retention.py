@@ -46,5 +46,7 @@ class Retention:
         unused = today - timedelta(days=CELLS_KEPT_DAYS)
         self._context.retention.forget_days(environment)
         self._context.retention.forget_cells(environment, today=today, last_used_before=unused)
-        self._context.retention.forget_sources(environment, before_second=before)
+        self._context.retention.forget_sources(
+            environment, before_second=before, now_second=now_second
+        )
         self._context.intake.forget_treated(environment, before_second=before)

@@ -17,16 +17,18 @@ from reducer.vocabulary import Mode
 # A counter of intake: records whose Resource names no instance. Processes may then look like one.
 WEAK_IDENTITY = "weak_identity"
 # What of a source's counters is no count, as `SourceCounts` says.
-NO_COUNTS = ("last_record_s", "ahead_s")
+LAST_HEARD = "last_heard_s"
+NO_COUNTS = ("last_record_s", LAST_HEARD, "ahead_s")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
     """What came from one producer, by the id of its token, with one service version.
 
-    An empty version says that the items named none. `counts` are counters of intake; two of them
-    are no counts: `last_record_s` is when the last record came, `ahead_s` how many seconds the
-    newest record of that request lay ahead of the clock here, negative behind it.
+    An empty version says that the items named none. `counts` are counters of intake; some of
+    them are no counts: `last_record_s` is when the last record came, `last_heard_s` when something
+    came of which nothing new was accepted, `ahead_s` how many seconds the newest record of the last
+    request lay ahead of the clock here, negative behind it.
     """
 
     producer: str

@@ -4,14 +4,17 @@ Most evidence ends by itself, a fixed time after its last write; this is about t
 """
 
 import json
+from collections import Counter, defaultdict
 from datetime import date
 
 from redis import Redis
 
 from control_plane.stores.connection import unavailable
+from control_plane.stores.evidence import LAST_RECORD
 from control_plane.stores.functions import call
+from control_plane.stores.intake_health import LAST_HEARD
 from control_plane.stores.keys import EvidenceKeys
-from control_plane.stores.replies import pair, text, whole
+from control_plane.stores.replies import octets, pair, text, whole
 from control_plane.stores.shards import shard_count
 
 _AT_ONCE = 1000
@@ -69,22 +72,29 @@ class RetentionStore:
                 return forgotten
 
     @unavailable()
-    def forget_sources(self, environment: str, *, before_second: int) -> int:
-        """Forget versions of producers whose last record is older; answer how many, by shard."""
-        shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
-        return sum(self._forget_sources(keys.sources, before_second) for keys in shards)
+    def forget_sources(self, environment: str, *, before_second: int, now_second: int) -> int:
+        """Forget versions of producers that were last heard of before; answer how many, by shard.
 
-    def _forget_sources(self, key: str, before_second: int) -> int:
-        held = self._redis.hgetall(key)
-        named = [(name, json.loads(name), whole(value)) for name, value in held.items()]
-        old = {
-            (producer, version)
-            for _, (producer, version, counter), value in named
-            if counter == "last_record_s" and value < before_second
-        }
-        names = [name for name, (producer, version, _), _ in named if (producer, version) in old]
-        if names:
-            self._redis.hdel(key, *names)
+        Those of which the store did not note it yet count as heard of now.
+        """
+        shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
+        return sum(self._forget_sources(keys.sources, before_second, now_second) for keys in shards)
+
+    def _forget_sources(self, key: str, before_second: int, now_second: int) -> int:
+        fields: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+        heard: Counter[tuple[str, str]] = Counter()
+        for name, value in self._redis.hgetall(key).items():
+            producer, version, counter = json.loads(name)
+            fields[producer, version].append(octets(name))
+            if counter in (LAST_RECORD, LAST_HEARD):
+                heard[producer, version] = max(heard[producer, version], whole(value))
+        old = [source for source in fields if 0 < heard[source] < before_second]
+        for source in old:
+            self._redis.hdel(key, *fields[source])
+        for source in fields.keys() - heard.keys():
+            # The name as the store spells it, with another counter.
+            of_source, _, _ = fields[source][0].rpartition(b",")
+            self._redis.hset(key, of_source + f',"{LAST_HEARD}"]'.encode(), now_second)
         return len(old)
 
 

@@ -7,6 +7,7 @@ import pytest
 from control_plane.jobs.retention import Retention
 from control_plane.queries.intake_health import intake_health
 from control_plane.stores.evidence import KEPT_DAYS
+from control_plane.stores.keys import EvidenceKeys
 from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Calendar, Host, Prompt, assigned, logs, pseudonym_in
 from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION, context_over, world_in
@@ -69,6 +70,39 @@ def test_versions_that_no_longer_send_leave_health(context, calendar):
     seen(context, "owner-1", at=calendar.now)
     retain(context)
     assert [each.version for each in intake_health(context, ENVIRONMENT).sources] == [VERSION]
+
+
+def refused(context, version: str, *, at=NOW) -> None:
+    """Let an event come in that is refused, of a version of which nothing else comes."""
+    prompt = Prompt(f"late {at}", [assigned(context, "owner-1")[1]], at - timedelta(days=3))
+    assert b"late" in Host(context).send(logs([prompt.start()], version=version)).body
+
+
+def health_versions(context) -> list[str]:
+    return [each.version for each in intake_health(context, ENVIRONMENT).sources]
+
+
+def test_versions_of_which_everything_was_refused_leave_health(context, calendar):
+    refused(context, "0.8.0")
+    calendar.now = NOW + LONG - timedelta(days=2)
+    retain(context)
+    assert health_versions(context) == ["0.8.0"]
+    refused(context, "0.9.0", at=calendar.now)
+    calendar.now = NOW + LONG
+    retain(context)
+    assert health_versions(context) == ["0.9.0"]
+
+
+def test_versions_refused_before_their_time_was_noted_stay_as_if_heard_of_now(
+    context, any_store, calendar
+):
+    field = '["producer","1.0\\/beta","refused:late"]'
+    any_store.hset(EvidenceKeys(ENVIRONMENT).sources, field, 3)
+    retain(context)
+    assert health_versions(context) == ["1.0/beta"]
+    calendar.now = NOW + LONG
+    retain(context)
+    assert health_versions(context) == []
 
 
 def test_a_day_whose_evidence_ended_is_no_day_any_more(context, any_store):
