@@ -24,8 +24,8 @@ from control_plane.stores.prompt_news import numbers_of as numbers_of  # noqa: P
 from control_plane.stores.prompt_news import told_of
 from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
-from control_plane.stores.seen import SEEN_BUCKET_S, check_count
 from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
+from control_plane.stores.seen import check_count
 
 # Places in an owner-day row, as evidence.lua has them; those of outcomes are with the parts.
 STARTED_PLACE, ENDED_PLACE = 1, 16
@@ -70,30 +70,24 @@ class PromptEvent:
 
     def like(self) -> Like:
         """Return what the event tells, of whichever prompt and time."""
-        kind, numbers = told_of(self.news)
-        like = _like(
-            kind,
-            self.cells,
-            is_conforming=self.is_conforming,
-            health=self.health,
-            generation=self.generation,
-        )
-        return replace(like, numbers=numbers)
+        return replace(self._alike(), numbers=numbers_of(self.news))
 
     def told(self) -> ToldEvent:
         """Return the event as its prompt tells it, with all of its numbers its own."""
-        kind, numbers = told_of(self.news)
-        like = _like(
-            kind,
+        day, numbers = self.day.isoformat(), numbers_of(self.news)
+        return ToldEvent(self._alike(), self.seen.digest, self.seen.second, day, numbers)
+
+    def _alike(self) -> Like:
+        return _like(
+            told_of(self.news)[0],
             self.cells,
             is_conforming=self.is_conforming,
             health=self.health,
             generation=self.generation,
         )
-        return ToldEvent(like, self.seen.digest, self.seen.second, self.day.isoformat(), numbers)
 
     def packed(self) -> list[object]:
-        """Return the event as evidence.lua reads it."""
+        """Return the event as the store reads it where it is of no prompt: a session was opened."""
         kind, numbers = told_of(self.news)
         guards = [[cell.guard, cell.name, cell.treatment] for cell in self.cells]
         return [
@@ -110,35 +104,6 @@ class PromptEvent:
             numbers,
             self.health,
             self.generation,
-        ]
-
-
-class RepeatedEvent(NamedTuple):
-    """A prompt's event that says what an earlier one said, of a prompt and a time of its own.
-
-    `like` is what that earlier one was packed as: all behind its second is the same. `day` is in
-    ISO 8601.
-    """
-
-    like: list[object]
-    seen: Seen
-    prompt: PromptKey
-    day: str
-
-    def packed(self) -> list[object]:
-        """Return the event as evidence.lua reads it."""
-        like, seen, prompt, day = self
-        second = seen.second
-        return [
-            like[0],
-            str(seen.digest),
-            second // SEEN_BUCKET_S,
-            prompt.suffix,
-            prompt.pseudonym,
-            prompt.owner_bucket,
-            day,
-            second,
-            *like[8:],
         ]
 
 
@@ -173,19 +138,6 @@ class VolumeEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class QuarantinedEvent:
-    """A record without environment or version: it counts as a record, and as nothing else."""
-
-    seen: Seen
-    day: date
-
-    def packed(self) -> list[object]:
-        """Return the event as evidence.lua reads it."""
-        head = ["q", str(self.seen.digest), self.seen.bucket, "", "", 0, self.day.isoformat()]
-        return [*head, self.seen.second, [], 0, [], []]
-
-
-@dataclass(frozen=True, slots=True)
 class RefusedEvent:
     """A refused item that showed a violation: it raises counters of intake, and nothing else.
 
@@ -217,11 +169,6 @@ class Sighting(NamedTuple):
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
 
-def _like_of(packed: list[object]) -> Like:
-    kind, guards, *rest = packed[0], packed[8], *packed[9:]
-    return Like(kind, guards, *rest)  # type: ignore[arg-type]  # as PromptEvent packed it
-
-
 @lru_cache(_LIKES)
 def _like(
     kind: str,
@@ -236,23 +183,16 @@ def _like(
     return Like(kind, guards, conforming, (), health, generation)
 
 
-Event = (
-    PromptEvents
-    | PromptEvent
-    | RepeatedEvent
-    | VolumeEvent
-    | PointEvent
-    | QuarantinedEvent
-    | RefusedEvent
-)
+Event = PromptEvents | PromptEvent | VolumeEvent | PointEvent | RefusedEvent
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceBatch:
     """All that one request adds in one shard.
 
-    `health` counts what was refused, by reason, and `sources` the same by version. `producer` is
-    the token that sent it, `now_second` when it came, on the environment's clock.
+    `health` and, by version, `sources` count what is not told apart when it comes again, `refused`
+    what is. `producer` is the token that sent it, `now_second` when it came, on the environment's
+    clock.
     """
 
     events: tuple[Event, ...]
@@ -268,16 +208,12 @@ class EvidenceBatch:
     def packed(self) -> bytes:
         """Return the batch as evidence.lua reads it."""
         told, others = ToldPrompts(), list[list[object]]()
-        likes: dict[int, Like] = {}
         for event in self.events:
             match event:
                 case PromptEvents(prompt=prompt, events=events):
                     told.add(prompt, events)
                 case PromptEvent(news=news) if not isinstance(news, Opened):
                     told.add(event.prompt, (event.told(),))
-                case RepeatedEvent(like, seen, prompt, day):
-                    alike = likes.get(id(like)) or likes.setdefault(id(like), _like_of(like))
-                    told.add(prompt, ((alike, seen.digest, seen.second, day, None),))
                 case _:
                     others.append(event.packed())
         payload = {

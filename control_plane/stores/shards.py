@@ -13,9 +13,7 @@ from control_plane.stores.evidence_events import (
     Event,
     EvidenceBatch,
     PromptEvent,
-    QuarantinedEvent,
     RefusedEvent,
-    RepeatedEvent,
     VolumeEvent,
 )
 from control_plane.stores.evidence_points import PointEvent, PointOwner
@@ -74,14 +72,14 @@ def split(batch: EvidenceBatch, count: int) -> Iterator[tuple[int, EvidenceBatch
 
 def _shard_of(event: Event, count: int) -> int:
     match event:
-        case PromptEvent() | RepeatedEvent() | PromptEvents():
+        case PromptEvent() | PromptEvents():
             return shard_of_owner(event.prompt.owner_bucket, count)
         case PointEvent(owner=PointOwner(owner_bucket=bucket)):
             return shard_of_owner(bucket, count)
         case PointEvent():
             # A stream's points meet where what is known of the stream is.
             return zlib.crc32(event.stream.suffix.encode()) % count
-        case VolumeEvent() | QuarantinedEvent() | RefusedEvent():
+        case VolumeEvent() | RefusedEvent():
             return event.seen.digest % count
         case _:
             # Another kind of event has to say where what is known together with it lies.

@@ -12,9 +12,7 @@ from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
     PromptKey,
-    QuarantinedEvent,
     RefusedEvent,
-    RepeatedEvent,
     Seen,
     Sighting,
     Started,
@@ -22,6 +20,7 @@ from control_plane.stores.evidence_events import (
 )
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
 from control_plane.stores.prompt_events import PromptEvents
+from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.shards import (
     FIRST,
     OWNER_BUCKETS,
@@ -52,7 +51,6 @@ events = st.one_of(
         st.just(True),
         st.just(Started(8)),
     ),
-    st.builds(RepeatedEvent, st.just([]), seens, prompts, st.just(DAY.isoformat())),
     st.builds(PromptEvents, prompts, st.just(())),
     st.builds(VolumeEvent, seens, st.just(DAY), st.just(CELL), st.just("n")),
     st.builds(
@@ -60,7 +58,6 @@ events = st.one_of(
         *(seens, st.just(DAY), st.just(8), st.just(CELL), st.just("n"), streams, st.just(1)),
         owner=st.none() | owners,
     ),
-    st.builds(QuarantinedEvent, seens, st.just(DAY)),
     st.builds(RefusedEvent, seens),
 )
 batches = st.builds(
@@ -69,7 +66,8 @@ batches = st.builds(
     st.just(frozenset({Sighting("a", "1.0.0", "token", DAY, DAY, is_of_prompt=True)})),
     st.just({"refused": 2}),
     st.just(7),
-    sources=st.just({"1.0.0": {"refused": 2}}),
+    sources=st.just({"1.0.0": {"weak_identity": 2}}),
+    refused=st.just((RefusedItems("1.0.0", "refused:late", (1, 2)),)),
 )
 
 
@@ -93,6 +91,7 @@ def test_each_event_goes_to_one_shard_and_all_else_to_the_first_which_comes_last
         assert part.events
         assert not part.sightings
         assert not {**part.health, **part.sources}
+        assert not part.refused
 
 
 @settings(max_examples=30)
@@ -102,7 +101,7 @@ def test_what_is_known_together_stays_together(batch):
     for shard, part in split(batch, SHARDS_OF_A_CLUSTER):
         for event in part.events:
             match event:
-                case PromptEvent() | RepeatedEvent() | PromptEvents():
+                case PromptEvent() | PromptEvents():
                     places["owner", event.prompt.owner_bucket].add(shard)
                 case PointEvent(owner=PointOwner(owner_bucket=bucket)):
                     places["owner", bucket].add(shard)
