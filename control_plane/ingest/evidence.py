@@ -11,6 +11,7 @@ from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
 from control_plane.ingest.event_time import DAY_NS, utc_day
 from control_plane.ingest.identity import digest63, event_identity, prompt_digest
 from control_plane.ingest.point_evidence import places_of, point_event, volume_of
+from control_plane.ingest.point_violations import with_violations
 from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
     CounterPoint,
@@ -29,7 +30,7 @@ from control_plane.ingest.records import (
 from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.ingest.repetitions import Rebooked, Repetitions
 from control_plane.ingest.tellings import BOUNDS, NAMES, part_of
-from control_plane.ingest.violations import broken_by, shown_by, vouched
+from control_plane.ingest.violations import broken_by, vouched
 from control_plane.ingest.wordings import Repeated
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
@@ -60,6 +61,7 @@ class Bookkeeper:
         self._backings = lru_cache(REMEMBERED)(self._verified_all)
         self._prompt = lru_cache(REMEMBERED)(_prompt)
         self._sighting = lru_cache(REMEMBERED)(self._sighted)
+        self._voucher = lru_cache(REMEMBERED)(self._first_behind)
         self._repetitions = Repetitions(
             environment,
             vouch=self._backings,
@@ -274,13 +276,8 @@ class Bookkeeper:
                 point.time_ns // DAY_NS,
                 is_of_prompt=events.STARTED_PLACE in told.places,
             )
-        broken = shown_by(point)
-        if not broken:
-            return Booked((event,), sighting)
         assigned = self._behind(point.origin.assignment_ids, point)
-        if assigned is None:
-            return Booked((counting(event, UNVOUCHED_VIOLATION, broken),))
-        return Booked((event,), sighting, vouched(broken, assigned, identity=point.identity))
+        return with_violations(Booked((event,), sighting), point, assigned)
 
     def _about_owner(self, point: CounterPoint | DurationPoint) -> PointOwner | None:
         """Return whose evidence by counters the point is, by an id of its Resource for its guard.
@@ -312,17 +309,20 @@ class Bookkeeper:
     def _behind(
         self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed
     ) -> Assignment | None:
-        """Return what the first id says, that of the item's own guard if there is one.
+        """Return what the first id says, of the item's own guard the one of the highest mode.
 
         None when one of them is forged: what a forger sends is counted and never latches. A point
         is vouched for by the assignment ids of its Resource alone.
         """
-        version = item.origin.service_version
-        backings = [self._verified(text, version) for text in ids]
+        return self._voucher(tuple(ids), item.guard) if ids else None
+
+    def _first_behind(self, ids: tuple[str, ...], guard: str | None) -> Assignment | None:
+        backings = [self._verified(text, "") for text in ids]
         found = [each.assigned for each in backings if isinstance(each, Backing)]
         if len(found) < len(backings):
             return None
-        return min(found, key=lambda each: each.guard != item.guard, default=None)
+        own = [each for each in found if each.guard == guard]
+        return max(own, key=lambda each: each.mode.rank, default=found[0])
 
 
 def _session(session_id: str) -> str:

@@ -1,10 +1,9 @@
-"""Invariants that a record or a point breaks, and what a violation is worth without a voucher."""
+"""Immediate invariants that a record breaks, and violations that an assignment id vouches for."""
 
 from collections.abc import Iterable
 
 from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest.records import CounterPoint, DurationPoint, PromptEvent, Transition
-from reducer import contract
+from control_plane.ingest.records import PromptEvent, Transition
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.invariants import TransitionFacts, immediate_violations
@@ -21,7 +20,6 @@ def broken_by(record: PromptEvent, assigned: Assignment | None) -> tuple[Invaria
     """
     if not isinstance(record, Transition):
         return _SENSITIVE if record.has_body or record.deny_listed else ()
-    entry = CATALOGUE.get(record.guard)
     facts = TransitionFacts(
         decision=record.decision,
         mode=record.mode,
@@ -33,20 +31,13 @@ def broken_by(record: PromptEvent, assigned: Assignment | None) -> tuple[Invaria
         deny_listed=record.deny_listed,
         has_body=record.has_body,
     )
-    return immediate_violations(
-        facts, declares=_NOTHING_DECLARED if entry is None else entry.declares
-    )
+    return immediate_violations(facts, declares=declared_by(record.guard))
 
 
-def shown_by(point: CounterPoint | DurationPoint) -> tuple[Invariant, ...]:
-    """Return the invariants that a point violates itself, and those that it reports by count."""
-    shown = _SENSITIVE if point.deny_listed else ()
-    if not isinstance(point, CounterPoint) or point.metric != contract.VIOLATIONS_METRIC:
-        return shown
-    if point.value == 0:
-        return shown
-    reported = (Invariant(word) for key, word in point.labels if key == "invariant")
-    return tuple(dict.fromkeys((*shown, *reported)))
+def declared_by(guard: str | None) -> frozenset[Invariant]:
+    """Return the invariants that depend on how a guard counts, and that this one declares."""
+    entry = CATALOGUE.get(guard or "")
+    return _NOTHING_DECLARED if entry is None else entry.declares
 
 
 def vouched(
