@@ -65,6 +65,7 @@ local function count_refused(batch, groups)
       add(batch.health, 'duplicate', repeated)
       add(source, 'duplicate', repeated)
     end
+    -- What has no environment or version conforms to no source's contract.
     if day ~= '' then
       local sums = inner(batch.days, day)
       add(sums, 'records', fresh)

@@ -10,17 +10,15 @@ end
 
 -- The name of the event's cell, nil when it has none.
 local function name_of(event)
-  if event[1] == 'r' or event[1] == 'q' then return nil end
+  if event[1] == 'r' then return nil end
   return OF_NO_PROMPT[event[1]] and event[9][1] or event[9][1][2]
 end
 
--- What has no environment or version conforms to no source's contract.
 local function count_record_of(batch, event)
   if event[10] < 0 then return end
   local sums = inner(batch.days, event[7])
   add(sums, 'records', 1)
   add(sums, 'conforming', event[10])
-  if event[1] == 'q' then add(sums, 'crecords', 1) end
 end
 
 -- Count an event by the version of its cell, and what it says of treatment under its assignment id.
@@ -37,14 +35,14 @@ end
 
 -- gw_ingest: one request's evidence in one shard, exactly once.
 -- KEYS[1] the shard's set of days. ARGV: slot, msgpack {likes, days, prompts, events, sightings, health,
--- last, now, producer, trusted 0/1, sources: version -> health field -> count}.
+-- last, now, producer, trusted 0/1, sources: version -> health field -> count, refused: what is counted once,
+-- evidence_4_refused.lua}.
 -- `likes`, `days` and `prompts` tell the events of prompts: evidence_4_prompts.lua. Any other event is
 -- [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
 -- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
 -- that it raises by one when it is new, generation of the assignment id]; kind o(pened: a session in place
 -- of the prompt, its millisecond), v(olume: cell name and counter in place of the guards), m(etric point: see
--- evidence_3_streams.lua; a stream in place of the prompt), q(uarantined: counts as a record only),
--- r(efused: only raises its health fields).
+-- evidence_3_streams.lua; a stream in place of the prompt), r(efused: only raises its health fields).
 -- Returns [new, duplicate, and of the new how many points added nothing: of streams beyond what their producer
 -- may keep, and of starts that were forgotten].
 local function ingest(_, argv)

@@ -14,7 +14,6 @@ from control_plane.stores.evidence_events import (
     PromptEvent,
     PromptKey,
     PromptNews,
-    QuarantinedEvent,
     Seen,
     Started,
     Transitioned,
@@ -291,13 +290,6 @@ def test_sums_keep_large_numbers_exact(evidence):
         prompt = replace(OWNER, suffix=f"prompt-{number}")
         write(evidence, event(replace(END, tokens=tokens), number, prompt=prompt))
     assert [row.tokens for row in rows(evidence)] == [2**52 + 2**51 + 1]
-
-
-def test_quarantined_records_count_as_records_that_do_not_conform(evidence):
-    write(evidence, QuarantinedEvent(Seen(9, MIDNIGHT), FRIDAY), event(START, 1))
-    seal(evidence, FRIDAY)
-    (sealed,) = evidence.sealed_days(HERE, [FRIDAY])
-    assert (sealed.records, sealed.conforming) == (2, 1)
 
 
 def test_health_counts_what_came_and_what_was_refused(evidence):

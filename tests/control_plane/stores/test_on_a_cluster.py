@@ -34,6 +34,7 @@ from control_plane.stores.functions import libraries
 from control_plane.stores.intake_health import IntakeHealthStore
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
+from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.shards import SHARDS_OF_A_CLUSTER
 from control_plane.stores.suspects import SuspectStore
 from reducer.vocabulary import Cohort, Invariant, Mode, Outcome
@@ -98,7 +99,8 @@ def batch_of(number: int) -> EvidenceBatch:
         SECOND + number,
         producer="token",
         is_trusted=True,
-        sources={"1.0.0": {"refused": 1}},
+        sources={"1.0.0": {"weak_identity": 1}},
+        refused=(RefusedItems("1.0.0", "quarantined:version_missing", (-number, 7), DAY),),
     )
 
 

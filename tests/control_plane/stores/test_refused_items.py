@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -9,6 +10,7 @@ from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.evidence_events import EvidenceBatch
 from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.shards import split
+from reducer.rollout.state import EvidenceSource
 
 HERE = "internal"
 LATE = "refused:late"
@@ -50,6 +52,17 @@ def test_other_refused_items_are_remembered_beside_a_flood(evidence):
 def test_an_item_that_a_body_holds_twice_counts_once(evidence):
     evidence.write(HERE, refused([5, 5]))
     assert (evidence.health(HERE)["refused"], evidence.health(HERE)["duplicate"]) == (1, 1)
+
+
+def test_what_is_quarantined_is_a_record_of_its_day_that_does_not_conform(evidence):
+    day = date(1970, 1, 2)
+    for digests in ([1, 2], [2, 3]):
+        items = RefusedItems("", "quarantined:version_missing", digests, day)
+        evidence.write(HERE, EvidenceBatch((), now_second=86_400, refused=(items,)))
+    evidence.seal(HERE, day, at=datetime(1970, 1, 3, tzinfo=UTC), longest_outage_seconds=0.0)
+    for source in EvidenceSource:
+        (sealed,) = evidence.sealed_days(HERE, [day], source)
+        assert (sealed.records, sealed.conforming) == (3, 0)
 
 
 def test_refused_items_of_a_spread_environment_are_remembered_in_one_shard():
