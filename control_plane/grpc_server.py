@@ -18,6 +18,7 @@ from control_plane.ingest.wire import Limits
 from control_plane.otlp_door import OtlpDoor
 from control_plane.settings import Settings
 from control_plane.startup import open_context, open_store
+from control_plane.stores.jobs import IntakeDoor
 
 THREADS = 16
 # As the web workers have it (gunicorn_conf.graceful_timeout).
@@ -54,7 +55,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
         StartError, StoreUnavailable: as for a web worker.
     """
     context = open_context(settings, open_store(settings))
-    plane: DataPlane = over(context)
+    plane: DataPlane = over(context, door=IntakeDoor.GRPC)
     # gRPC knows one limit, of a message before and after it is inflated.
     limits = Limits(wire_bytes=Limits().inflated_bytes)
     plane.refresher.ensure_running()

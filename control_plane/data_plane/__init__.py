@@ -7,6 +7,7 @@ from control_plane.context import Context
 from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.data_plane.refresher import Refresher
 from control_plane.queries.answer_memory import AnswerMemory
+from control_plane.stores.jobs import IntakeDoor
 
 EXTENSION = "guardwave_data_plane"
 
@@ -21,7 +22,7 @@ class DataPlane:
     answers: AnswerMemory = field(default_factory=AnswerMemory)
 
 
-def over(context: Context) -> DataPlane:
+def over(context: Context, *, door: IntakeDoor = IntakeDoor.HTTP) -> DataPlane:
     """Return the data plane of this process; it reads nothing before it is asked something."""
     credentials = CredentialCache(context)
-    return DataPlane(Refresher(context, credentials), credentials, context.clock)
+    return DataPlane(Refresher(context, credentials, door=door), credentials, context.clock)

@@ -19,7 +19,7 @@ from control_plane.data_plane.snapshot import (
 from control_plane.errors import StoreUnavailable
 from control_plane.stores.credentials import Token
 from control_plane.stores.environments import Mark, Pulse
-from control_plane.stores.jobs import HEARTBEAT_S
+from control_plane.stores.jobs import HEARTBEAT_S, IntakeDoor
 
 PERIOD_S = 0.2
 
@@ -34,7 +34,8 @@ class Refresher:
     It never goes back: an environment that is gone or has an older revision or generation than was
     seen, or a store that is empty or another one, is a fault, and a fault means shadow. A store
     that went back stays a fault until this process is restarted by a person who looked at it, since
-    nothing shows which of the changes that were seen is missing.
+    nothing shows which of the changes that were seen is missing. It shows that intake is up at the
+    door that its process opens.
     """
 
     def __init__(
@@ -44,11 +45,13 @@ class Refresher:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         period_s: float = PERIOD_S,
+        door: IntakeDoor = IntakeDoor.HTTP,
     ) -> None:
         self._context = context
         self._credentials = credentials
         self._monotonic = monotonic
         self._period_s = period_s
+        self._door = door
         self._snapshot = Snapshot()
         self._tokens: tuple[Token, ...] = ()
         self._gone_back: dict[str, str] = {}
@@ -161,7 +164,7 @@ class Refresher:
         if period == self._beaten:
             return
         for name in environments:
-            self._context.jobs.beat(name, second)
+            self._context.jobs.beat(name, second, door=self._door)
         self._beaten = period
 
     def _follow(self) -> None:

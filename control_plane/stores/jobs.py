@@ -27,6 +27,13 @@ class JobKind(StrEnum):
     PLAN = "plan"
 
 
+class IntakeDoor(StrEnum):
+    """Where telemetry comes in: by which process a heartbeat is."""
+
+    HTTP = "http"
+    GRPC = "grpc"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One piece of work: the number is of the evaluation, promotion, wave or plan it is about."""
@@ -78,9 +85,11 @@ class JobStore:
         self._redis.delete(keys.lease, keys.jobs, keys.taken_jobs)
 
     @unavailable()
-    def beat(self, environment: str, wall_second: int) -> None:
-        """Remember for three days that intake was up in this wall-clock second."""
-        key = EnvironmentKeys(environment).heartbeats
+    def beat(
+        self, environment: str, wall_second: int, *, door: IntakeDoor = IntakeDoor.HTTP
+    ) -> None:
+        """Remember for three days that intake was up at a door in this wall-clock second."""
+        key = _heartbeats(environment, door)
         pipe = self._redis.pipeline(transaction=False)
         pipe.zadd(key, {str(wall_second): wall_second})
         pipe.zremrangebyscore(key, "-inf", wall_second - HEARTBEATS_KEPT_S)
@@ -98,14 +107,38 @@ class JobStore:
         whole: from the last heartbeat up to `start`, or from `start` when there is none, to the
         first one from `end` on, or to `now` when there is none yet. None when there is no heartbeat
         before `end`: nothing shows that intake was up.
+
+        The longer one of HTTP and gRPC stands. gRPC need not be open: in an interval without a
+        heartbeat of it none is missing, and before its first one in three days none is, either.
         """
-        key = EnvironmentKeys(environment).heartbeats
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.zrange(key, start, "-inf", byscore=True, desc=True, offset=0, num=1)
-        pipe.zrange(key, f"({start}", f"({end}", byscore=True)
-        pipe.zrange(key, end, "+inf", byscore=True, offset=0, num=1)
-        before, within, after = ([float(beat) for beat in found] for found in pipe.execute())
+        before, within, after = self._around(environment, IntakeDoor.HTTP, start, end)
         if not before and not within:
             return None
         beats = [*(before or [start]), *within, *(after or [max(now, end)])]
-        return max(later - earlier for earlier, later in pairwise(beats))
+        before, within, after = self._around(environment, IntakeDoor.GRPC, start, end)
+        optional = [*before, *within, *(after or [max(now, end)])] if within else []
+        return max(
+            later - earlier for each in (beats, optional) for earlier, later in pairwise(each)
+        )
+
+    def _around(
+        self, environment: str, door: IntakeDoor, start: float, end: float
+    ) -> tuple[list[float], list[float], list[float]]:
+        """Return the last heartbeat up to `start`, all up to `end`, and the first from `end` on."""
+        key = _heartbeats(environment, door)
+        pipe = self._redis.pipeline(transaction=False)
+        oldest = start - HEARTBEATS_KEPT_S if door is IntakeDoor.GRPC else "-inf"
+        pipe.zrange(key, start, oldest, byscore=True, desc=True, offset=0, num=1)
+        pipe.zrange(key, f"({start}", f"({end}", byscore=True)
+        pipe.zrange(key, end, "+inf", byscore=True, offset=0, num=1)
+        before, within, after = ([float(beat) for beat in found] for found in pipe.execute())
+        return before, within, after
+
+
+def _heartbeats(environment: str, door: IntakeDoor) -> str:
+    keys = EnvironmentKeys(environment)
+    match door:
+        case IntakeDoor.HTTP:
+            return keys.heartbeats
+        case IntakeDoor.GRPC:
+            return keys.grpc_heartbeats

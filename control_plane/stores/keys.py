@@ -74,8 +74,13 @@ class EnvironmentKeys:
 
     @property
     def heartbeats(self) -> str:
-        """ZSET of wall-clock seconds in which intake was up, every 20 s."""
+        """ZSET of wall-clock seconds in which intake over HTTP was up, every 20 s."""
         return f"hb:{{{self.environment}}}"
+
+    @property
+    def grpc_heartbeats(self) -> str:
+        """The same of intake over gRPC, on days on which it is opened."""
+        return f"hb:{{{self.environment}}}:grpc"
 
     def rollout(self, guard: str) -> str:
         """STRING: the rollout of a guard."""

@@ -15,6 +15,7 @@ from control_plane.data_plane.refresher import Refresher
 from control_plane.errors import StoreUnavailable
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
+from control_plane.stores.jobs import IntakeDoor
 from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.eligibility import Ownership
@@ -310,6 +311,14 @@ def test_intake_shows_every_20_seconds_that_it_is_up(store):
         refresher.refresh()
     beats = store.zrange(KEYS.heartbeats, 0, -1)
     assert [int(beat) - int(NOW.timestamp()) for beat in beats] == [0, 20, 47]
+
+
+def test_what_serves_grpc_shows_that_this_door_is_open_and_no_other(store):
+    context = context_over(store)
+    world_in(context, Mode.SHADOW)
+    Refresher(context, CredentialCache(context), door=IntakeDoor.GRPC).refresh()
+    assert store.zcard(KEYS.grpc_heartbeats) == 1
+    assert store.zcard(KEYS.heartbeats) == 0
 
 
 def test_a_revoked_producer_keeps_its_trust(context, refresher):

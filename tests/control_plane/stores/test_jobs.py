@@ -5,7 +5,7 @@ import pytest
 
 from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
 from control_plane.stores.gates import GateStore
-from control_plane.stores.jobs import LEASE_MS, Job, JobKind, JobStore
+from control_plane.stores.jobs import LEASE_MS, IntakeDoor, Job, JobKind, JobStore
 from control_plane.stores.keys import EnvironmentKeys
 from reducer.vocabulary import Gate
 
@@ -134,6 +134,38 @@ def test_an_outage_is_the_time_between_two_heartbeats(jobs, beats, interval, out
     for second in beats:
         jobs.beat(HERE, second)
     assert jobs.longest_outage(HERE, *interval, now=1000) == outage
+
+
+DAY_S = 86_400
+HTTP = range(DAY_S, 2 * DAY_S + 20, 20)
+
+
+@pytest.mark.parametrize(
+    ("beats", "outage"),
+    [
+        pytest.param([], 20, id="never opened"),
+        pytest.param(range(0, DAY_S, 20), 20, id="not opened on the day"),
+        pytest.param(range(0, 3 * DAY_S, 20), 20, id="open all the time"),
+        pytest.param(range(DAY_S + 3600, 3 * DAY_S, 20), 20, id="opened for the first time"),
+        pytest.param([*range(0, 2 * DAY_S, 20), 4 * DAY_S], 2 * DAY_S + 20, id="closed at its end"),
+        pytest.param([DAY_S, DAY_S + 3600, 2 * DAY_S], DAY_S - 3600, id="down for hours"),
+        pytest.param([DAY_S - 3600, DAY_S + 7200, 2 * DAY_S], DAY_S - 7200, id="down at midnight"),
+        pytest.param([DAY_S, DAY_S + 60], 4 * DAY_S - 60, id="down until now"),
+    ],
+)
+def test_an_outage_of_grpc_counts_on_a_day_on_which_it_was_opened(jobs, any_store, beats, outage):
+    any_store.zadd(EnvironmentKeys(HERE).heartbeats, {str(at): at for at in HTTP})
+    if beats:
+        any_store.zadd(EnvironmentKeys(HERE).grpc_heartbeats, {str(at): at for at in beats})
+    assert jobs.longest_outage(HERE, DAY_S, 2 * DAY_S, now=5 * DAY_S) == outage
+
+
+def test_a_heartbeat_over_grpc_is_none_over_http(jobs):
+    jobs.beat(HERE, 60, door=IntakeDoor.GRPC)
+    assert jobs.longest_outage(HERE, 0, 120, now=1000) is None
+    jobs.beat(HERE, 60)
+    jobs.beat(HERE, 130)
+    assert jobs.longest_outage(HERE, 0, 120, now=1000) == 940
 
 
 def test_heartbeats_are_forgotten_after_three_days(any_store, jobs):
