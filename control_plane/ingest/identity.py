@@ -18,7 +18,6 @@ from reducer.rollout.fields import length_prefixed
 
 # An owner's prompts come many at a time.
 _prefixed = lru_cache(maxsize=16_384)(length_prefixed)
-_MODULUS, _HALF = 2**63, 2**62
 
 
 def digest63(*fields: str) -> int:
@@ -26,7 +25,8 @@ def digest63(*fields: str) -> int:
 
     Two's complement, so that a store's integer sets hold it in 8 bytes; from -2**62 to 2**62 - 1.
     """
-    return _signed(blake2b(length_prefixed(*fields), digest_size=8).digest())
+    digest = blake2b(length_prefixed(*fields), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True) >> 1
 
 
 def event_identity(
@@ -42,36 +42,26 @@ def event_identity(
 
     `part` is the sequence of a transition and the kind of a disruption; starts and ends have
     none. The guard is part of it: one prompt under two guards counts once for each.
+
+    It is the exclusive or of two halves, each a digest of fields of its own: two identities are
+    equal by chance as seldom as two digests, and one hash of a prompt does for all its events.
     """
-    _, prompt = prompt_digest(pseudonym, prompt_id)
-    return identity_of(prompt, event_addend(environment, guard, event_name, part))
+    _, prompt_half = prompt_digest(pseudonym, prompt_id)
+    return prompt_half ^ event_half(environment, guard, event_name, part)
 
 
 def prompt_digest(pseudonym: str, prompt_id: str) -> tuple[str, int]:
-    """Return the name that a store knows a prompt by, and its addend to its events' identities."""
+    """Return the name that a store knows a prompt by, and its half of its events' identities."""
     text = prompt_id.encode()
     fields = _prefixed("prompt", pseudonym) + len(text).to_bytes(4, "big") + text
     digest = blake2b(fields, digest_size=16).digest()
     return digest[:8].hex(), int.from_bytes(digest[8:], "big") >> 1
 
 
-def event_addend(environment: str, guard: str, event_name: str, part: str) -> int:
-    """Return what an event's identity has in common with the same event of all other prompts."""
+def event_half(environment: str, guard: str, event_name: str, part: str) -> int:
+    """Return the half of an event's identity that the same event of all other prompts has."""
     fields = length_prefixed("event", environment, guard, event_name, part)
     return int.from_bytes(blake2b(fields, digest_size=8).digest(), "big") >> 1
-
-
-def identity_of(prompt: int, event: int) -> int:
-    """Return the identity of an event of a prompt: the sum of both addends modulo 2**63, signed.
-
-    Each addend is a digest of its own fields, so that two identities are equal by chance as seldom
-    as two digests; one hash of a prompt does for all its events.
-    """
-    return (prompt + event) % _MODULUS - _HALF
-
-
-def _signed(digest: bytes) -> int:
-    return int.from_bytes(digest, "big", signed=True) >> 1
 
 
 def point_identity(stream: int, *, interval: tuple[int, int], value: float) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import DAY_NS, HOUR_NS, iso_day
-from control_plane.ingest.identity import identity_of, prompt_digest
+from control_plane.ingest.identity import prompt_digest
 from control_plane.ingest.prompt_news import ended_numbers
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.tellings import AT_START, Tellings
@@ -95,7 +95,7 @@ class Repetitions:
     ) -> tuple[PromptEvents, Sequence[Sighting], list[Said]]:
         """Return what records of a prompt add, and those that have to be booked alone."""
         pseudonym, bucket, tellings = owner
-        suffix, prompt = prompt_digest(pseudonym, prompt_id)
+        suffix, half = prompt_digest(pseudonym, prompt_id)
         events: list[Told] = []
         alone: list[Said] = []
         days: dict[int, bool] = {}
@@ -117,8 +117,9 @@ class Repetitions:
                     began, own = ended_numbers(place, time_ns, numbers or NO_NUMBERS)
                     day = _DAYS[began // DAY_NS]
             second = time_ns // NANOSECONDS
-            for like, addend in guards:
-                events.append((like, identity_of(prompt, addend), second, day, own))
+            for like, other_half in guards:
+                # as `event_identity` has it
+                events.append((like, half ^ other_half, second, day, own))
         sightings = [
             # a start or an end tells of its day all that another record would
             self._sighting(pseudonym, version, number, is_of_prompt=is_of_prompt)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import utc_day
-from control_plane.ingest.identity import event_addend
+from control_plane.ingest.identity import event_half
 from control_plane.ingest.prompt_news import is_conforming, news_of
 from control_plane.ingest.records import (
     FlagEvaluation,
@@ -61,7 +61,7 @@ class Told(NamedTuple):
 
     `place` is that of the outcome of an end in an owner-day, AT_START for a start, and None for all
     others. `events` has, for each guard that the record is about, what its event is like and its
-    addend to the identity; none where each record has to be looked at by itself.
+    half of the identity; none where each record has to be looked at by itself.
     """
 
     place: int | None
@@ -91,16 +91,16 @@ class Tellings(dict[Wording, Told]):
             place = OUTCOME_PLACES[record.outcome]
         events: tuple[tuple[Like, int], ...] = ()
         if about and not broken_by(record, about[0].assigned):
-            events = tuple((_like(record, each), self._addend(record, each)) for each in about)
+            events = tuple((_like(record, each), self._half(record, each)) for each in about)
         if len(self) >= _REMEMBERED:
             self.clear()
         told = Told(place, events)
         self[wording] = told
         return told
 
-    def _addend(self, record: Worded, backing: Backing) -> int:
+    def _half(self, record: Worded, backing: Backing) -> int:
         guard = backing.assigned.guard
-        return event_addend(self._environment, guard, NAMES[type(record)], part_of(record))
+        return event_half(self._environment, guard, NAMES[type(record)], part_of(record))
 
 
 def _like(record: Worded, backing: Backing) -> Like:

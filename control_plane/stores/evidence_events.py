@@ -165,8 +165,12 @@ class Sighting(NamedTuple):
 
     def packed(self) -> list[object]:
         """Return the sighting as evidence.lua reads it."""
-        days = [self.day.isoformat(), self.oldest_kept.isoformat()]
+        days = [_iso(self.day), _iso(self.oldest_kept)]
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
+
+
+# An owner is sighted with every prompt, on the same few days.
+_iso = lru_cache(maxsize=64)(date.isoformat)
 
 
 @lru_cache(_LIKES)
