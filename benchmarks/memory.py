@@ -32,6 +32,7 @@ from control_plane.stores.evidence_events import (  # noqa: E402
     Seen,
     Started,
     Transitioned,
+    VolumeEvent,
 )
 from control_plane.stores.evidence_points import PointEvent, Stream  # noqa: E402
 from control_plane.stores.functions import load_functions  # noqa: E402
@@ -41,9 +42,10 @@ OWNERS = 10_000
 PROMPTS = 10
 EVENTS = 3
 NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
-# A minute's seen events are in one set up to 4,096, which is compact, and then in further ones: one
-# pace below it, one above.
-OWNERS_A_MINUTE = {"few": 130, "many": 1_300}
+# Seen events that are of no prompt are in one set a minute up to 4,096, which is compact, and then
+# in further ones: one pace below it, one above.
+EVENTS_A_MINUTE = {"few": 3_900, "many": 39_000}
+AT_ONCE = 3_000
 CELL = Cell("repeated_tool_failure", "1.4.2", 1, Cohort.ENFORCED, Mode.ENFORCE)
 
 
@@ -67,30 +69,49 @@ def main() -> None:
             client.config_set("appendfsync", "no")
             # What is removed is to be free when the server is asked.
             client.config_set("lazyfree-lazy-user-del", "no")
-            few = measure(client, owners, OWNERS_A_MINUTE["few"])
-            many = measure(client, owners, OWNERS_A_MINUTE["many"])
+            taken = measure(client, owners)
+            events = owners * PROMPTS * EVENTS
+            few, many = (seen(client, events, pace) for pace in EVENTS_A_MINUTE.values())
             stream = measure_streams(client, owners)
             name = " ".join(check_version(client))
             print(
-                f"{name:22}{few['od']:>10.0f}{few['ps']:>8.0f}{few['dd']:>11.0f}{many['dd']:>12.0f}"
+                f"{name:22}{taken['od']:>10.0f}{taken['ps']:>8.0f}{few:>11.0f}{many:>12.0f}"
                 f"{stream:>8.0f}"
             )
 
 
-def measure(client: redis.Redis, owners: int, a_minute: int) -> dict[str, float]:
-    """Fill an empty store and return the bytes of an owner-day, a prompt and a seen event."""
+def measure(client: redis.Redis, owners: int) -> dict[str, float]:
+    """Fill an empty store and return the bytes of an owner-day and of a prompt and its events."""
     client.flushdb()
     evidence = EvidenceStore(client)
     dice = random.Random(1)
-    for number in range(owners):
-        start = int(NOON.timestamp()) + 60 * (number // a_minute)
-        evidence.write("internal", EvidenceBatch(tuple(owner_day(dice, start))))
-    prompts = owners * PROMPTS
+    noon = int(NOON.timestamp())
+    for _ in range(owners):
+        evidence.write("internal", EvidenceBatch(tuple(owner_day(dice, noon))))
     return {
-        "dd": freed(client, "dd:*") / (prompts * EVENTS),
-        "ps": (freed(client, "ps:*") + freed(client, "due:*")) / prompts,
+        "ps": (freed(client, "ps:*") + freed(client, "due:*")) / (owners * PROMPTS),
         "od": freed(client, "od:*") / owners,
     }
+
+
+def seen(client: redis.Redis, events: int, a_minute: int) -> float:
+    """Fill an empty store with events of no prompt, so many a minute; return the bytes of each."""
+    client.flushdb()
+    evidence = EvidenceStore(client)
+    dice = random.Random(1)
+    cell = Cell(CELL.guard, CELL.version, mode=CELL.mode)
+    for start in range(0, events, AT_ONCE):
+        told = [
+            VolumeEvent(
+                Seen(dice.getrandbits(63) - 2**62, int(NOON.timestamp()) + 60 * (at // a_minute)),
+                NOON.date(),
+                cell,
+                "agent.guard.transition",
+            )
+            for at in range(start, min(start + AT_ONCE, events))
+        ]
+        evidence.write("internal", EvidenceBatch(tuple(told)))
+    return freed(client, "dd:*") / events
 
 
 def measure_streams(client: redis.Redis, count: int) -> float:
