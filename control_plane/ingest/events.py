@@ -190,6 +190,8 @@ def _evaluation(reading: Reading) -> FlagEvaluation | None:
         time_ns=reading.time_ns,
         guard=guard,
         mode=_required(reading, mode, contract.FLAG_VARIANT),
+        deny_listed=reading.deny_listed,
+        has_body=reading.has_body,
     )
 
 

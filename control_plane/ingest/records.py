@@ -146,12 +146,17 @@ class LoopDetected(PromptEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagEvaluation:
-    """A host asked which mode a guard has; counted, and never evidence."""
+    """A host asked which mode a guard has; counted, and never evidence.
+
+    Content on it is a violation as on every event of the contract.
+    """
 
     origin: Origin
     time_ns: int
     guard: str
     mode: Mode
+    deny_listed: tuple[str, ...] = ()
+    has_body: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +167,7 @@ class CounterPoint:
     is the identity of what it is a point of, 0 where each point stands for itself. `labels` are
     the contract's other attributes, sorted, without the prefix `agent.guard.`. `guard` is None
     only for hosts of before contract 1, which did not always name it, `mode` where only the
-    assignment id tells it. `is_unnumbered` marks the counter of transitions without sequences.
+    assignment id tells it. `is_unnumbered` marks counters of a host that numbers no transitions.
     With `is_overflow` the SDK counted beyond its limit of attribute sets, and told none of them:
     guard and mode may be missing too.
     """

@@ -15,10 +15,8 @@ from reducer.rollout.invariants import NEVER_ON_A_METRIC
 
 def exposed_by_event(item: LogItem, origin: Origin, event: Event) -> Exposed | None:
     """Return the content that a refused log event carried; None when it carried none."""
-    if contract.ASSIGNMENT_ID not in event.allowed:
-        return None
     sifted = sift(item.attributes, event.allowed)
-    if not sifted.deny_listed and not item.has_body:
+    if not (sifted.deny_listed or item.has_body) or _is_of_another_flag(sifted, event):
         return None
     exposed = exposed_in(item, origin, guard=_guard(sifted))
     return replace(exposed, assignment_ids=_assignment_ids(sifted) or origin.assignment_ids)
@@ -70,9 +68,21 @@ def exposed_by_record(record: Record) -> Exposed | None:
     )
 
 
+def _is_of_another_flag(sifted: Sifted, event: Event) -> bool:
+    return contract.FLAG_KEY in event.allowed and _flag(sifted) is None
+
+
+def _flag(sifted: Sifted) -> str | None:
+    """Return the guard that a flag evaluation is about; None for any other flag or event."""
+    key = sifted.known.get(contract.FLAG_KEY)
+    if not isinstance(key, str) or not key.startswith(contract.FLAG_PREFIX):
+        return None
+    return key.removeprefix(contract.FLAG_PREFIX)
+
+
 def _guard(sifted: Sifted) -> str | None:
     guard = sifted.known.get(contract.GUARD)
-    return guard if isinstance(guard, str) else None
+    return guard if isinstance(guard, str) else _flag(sifted)
 
 
 def _assignment_ids(sifted: Sifted) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest.records import PromptEvent, Transition
+from control_plane.ingest.records import FlagEvaluation, PromptEvent, Transition
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.invariants import TransitionFacts, immediate_violations
@@ -13,7 +13,9 @@ _SENSITIVE = (Invariant.SENSITIVE_FIELD,)
 _NOTHING_DECLARED: frozenset[Invariant] = frozenset()
 
 
-def broken_by(record: PromptEvent, assigned: Assignment | None) -> tuple[Invariant, ...]:
+def broken_by(
+    record: PromptEvent | FlagEvaluation, assigned: Assignment | None
+) -> tuple[Invariant, ...]:
     """Return the immediate invariants that a record breaks; `assigned` is None without a valid id.
 
     Without an id no assigned mode is known, so no `mode_mismatch` is.

@@ -7,7 +7,6 @@ import pytest
 
 from control_plane.commands.rollback import acknowledge
 from control_plane.etags import environment_etag
-from control_plane.state import Environment
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Invariant, Mode
 from tests.control_plane.hosts import Host, issued, partial_of, pseudonym_in
@@ -87,7 +86,7 @@ def reported(ids: Sequence[str], **how: int):
     return point(ids, labels, metric="agent.guard.violations", temporality=CUMULATIVE, **how)
 
 
-def environment(context) -> Environment:
+def environment(context):
     found = context.environments.load(ENVIRONMENT)
     assert found is not None
     return found

@@ -1,0 +1,126 @@
+"""Content on a flag evaluation: a violation as on every event of the contract."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from control_plane.ingest.otlp import Value
+from reducer.vocabulary import Invariant, Mode
+from tests.control_plane.hosts import Event, Host, assigned, logs, partial_of
+from tests.control_plane.ingest.bodies import any_value
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+
+AT = NOW - timedelta(hours=2)
+PLAIN = Event(
+    "feature_flag.evaluation",
+    AT,
+    {
+        "feature_flag.key": f"agent.guard.{GUARD}",
+        "feature_flag.result.variant": "shadow",
+        "feature_flag.context.id": "PSEUDONYM",
+        "feature_flag.version": "7",
+    },
+)
+
+
+@pytest.fixture
+def context(store):
+    return world_in(context_over(store), Mode.ENFORCE).context
+
+
+@pytest.fixture
+def host(context):
+    return Host(context)
+
+
+def telling(**attributes: Value) -> Event:
+    """Return an evaluation that tells these attributes, too; `__` stands for a dot."""
+    told = {key.replace("__", "."): value for key, value in attributes.items()}
+    return replace(PLAIN, attributes={**PLAIN.attributes, **told})
+
+
+EXPOSING = [
+    pytest.param(replace(PLAIN, body="what the user asked"), id="a body"),
+    pytest.param(telling(error__message="no such file"), id="the text of an error"),
+    pytest.param(telling(tool__arguments="rm -rf"), id="arguments"),
+    pytest.param(telling(note="x" * 129), id="a long string"),
+]
+EACH = pytest.mark.parametrize("event", EXPOSING)
+
+
+def under(ids: str, event: Event):
+    """Return a request of a process that carries assignment ids."""
+    request = logs([event])
+    if ids:
+        request.resource_logs[0].resource.attributes.add(
+            key="agent.guard.assignment.id", value=any_value(ids)
+        )
+    return request
+
+
+def is_latched(context) -> bool:
+    held = context.environments.load(ENVIRONMENT)
+    assert held is not None
+    return held.latch is not None
+
+
+def idle(context) -> Mapping[str, int]:
+    """Return what intake counted of violations that change nothing."""
+    counted = context.evidence.health(ENVIRONMENT)
+    return {name: count for name, count in counted.items() if "_violation:" in name}
+
+
+@EACH
+def test_content_under_an_id_of_the_resource_latches_once(context, host, event):
+    _, owner_id = assigned(context, "owner-1")
+    for _ in range(2):
+        assert partial_of(host.send(under(owner_id, event))) == (0, "")
+    (found,) = context.incidents.violations(ENVIRONMENT)
+    assert (found.invariant, found.guard) == (Invariant.SENSITIVE_FIELD, GUARD)
+    assert is_latched(context)
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("owner", "is_trusted", "counter"),
+    [
+        pytest.param("owner-1", False, "untrusted_violation", id="from an untrusted producer"),
+        pytest.param(None, True, "unvouched_violation", id="without an id"),
+        pytest.param("a1.forged", True, "unvouched_violation", id="under a forged id"),
+    ],
+)
+def test_content_that_nothing_vouches_for_is_counted_once(
+    context, event, owner, is_trusted, counter
+):
+    host = Host(context, is_trusted=is_trusted)
+    ids = assigned(context, owner)[1] if owner == "owner-1" else owner or ""
+    for _ in range(2):
+        host.send(under(ids, event))
+    assert idle(context) == {f"{counter}:sensitive_field": 1}
+    assert not is_latched(context)
+
+
+def test_an_evaluation_without_content_is_volume_alone(context, host):
+    _, owner_id = assigned(context, "owner-1")
+    assert partial_of(host.send(under(owner_id, PLAIN))) == (0, "")
+    assert (idle(context), is_latched(context)) == ({}, False)
+    assert list(context.evidence.counters(ENVIRONMENT, NOW.date()).values()) == [1]
+
+
+def test_content_on_an_evaluation_that_is_refused_latches_too(context, host):
+    _, owner_id = assigned(context, "owner-1")
+    broken = telling(tool__arguments="rm -rf", feature_flag__result__variant="loud")
+    assert partial_of(host.send(under(owner_id, broken)))[0] == 1
+    assert is_latched(context)
+
+
+@pytest.mark.parametrize(
+    "at", [pytest.param(AT, id="in time"), pytest.param(NOW - timedelta(days=4), id="too late")]
+)
+def test_another_flag_may_carry_what_it_likes(context, host, at):
+    _, owner_id = assigned(context, "owner-1")
+    other = replace(telling(feature_flag__key="new-checkout"), at=at, body="what the user asked")
+    host.send(under(owner_id, other))
+    assert (idle(context), is_latched(context)) == ({}, False)
