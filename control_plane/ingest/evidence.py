@@ -37,7 +37,6 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
 from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
 from control_plane.stores.evidence_points import PointOwner
-from reducer import contract
 from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
@@ -296,8 +295,6 @@ class Bookkeeper:
         """
         if not point.stream:
             return None
-        is_unnumbered = isinstance(point, CounterPoint) and point.is_unnumbered
-        is_transition = point.metric == contract.TRANSITIONS_METRIC
         for assigned, cell in self._vouched_by(point.origin):
             if assigned.guard == point.guard:
                 return PointOwner(
@@ -305,8 +302,7 @@ class Bookkeeper:
                     _owner_bucket(assigned.pseudonym),
                     replace(cell, source=EvidenceSource.COUNTERS),
                     places_of(point),
-                    counts_unnumbered=is_unnumbered and is_transition,
-                    is_witness=is_unnumbered and not is_transition,
+                    isinstance(point, CounterPoint) and point.is_unnumbered,
                 )
         return None
 
