@@ -37,6 +37,7 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
 from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
 from control_plane.stores.evidence_points import PointOwner
+from reducer import contract
 from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
@@ -80,7 +81,7 @@ class Bookkeeper:
             case CounterPoint() | DurationPoint():
                 return self._book_point(record)
             case FlagEvaluation():
-                return self._book_evaluation(record)
+                return Booked((self._volume(record, guard=record.guard),))
             case LoopDetected():
                 return self._book_loop(record)
             case PromptPart() | SessionOpened():
@@ -148,15 +149,6 @@ class Bookkeeper:
         )
         looped = [self._looped(record, each) for each in backing if each.assigned.guard != stopper]
         return Booked((self._volume(record, guard=guard), *looped), None, found)
-
-    def _book_evaluation(self, record: FlagEvaluation) -> Booked:
-        """An evaluation is volume; ids of its Resource vouch for what it violates."""
-        volume = self._volume(record, guard=record.guard)
-        broken = broken_by(record, None)
-        assigned = self._behind(record.origin.assignment_ids, record) if broken else None
-        if assigned is None:
-            return Booked((counting(volume, UNVOUCHED_VIOLATION, broken),))
-        return Booked((volume,), None, vouched(broken, assigned, identity=volume.seen.digest))
 
     def _looped(self, record: LoopDetected, backing: Backing) -> events.PromptEvent:
         assigned, cell = backing
@@ -295,6 +287,8 @@ class Bookkeeper:
         """
         if not point.stream:
             return None
+        is_unnumbered = isinstance(point, CounterPoint) and point.is_unnumbered
+        is_transition = point.metric == contract.TRANSITIONS_METRIC
         for assigned, cell in self._vouched_by(point.origin):
             if assigned.guard == point.guard:
                 return PointOwner(
@@ -302,7 +296,8 @@ class Bookkeeper:
                     _owner_bucket(assigned.pseudonym),
                     replace(cell, source=EvidenceSource.COUNTERS),
                     places_of(point),
-                    isinstance(point, CounterPoint) and point.is_unnumbered,
+                    counts_unnumbered=is_unnumbered and is_transition,
+                    is_witness=is_unnumbered and not is_transition,
                 )
         return None
 
@@ -316,12 +311,12 @@ class Bookkeeper:
             return ()
 
     def _behind(
-        self, ids: Sequence[str], item: CounterPoint | DurationPoint | FlagEvaluation | Exposed
+        self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed
     ) -> Assignment | None:
         """Return what the first id says, of the item's own guard the one of the highest mode.
 
-        None when one of them is forged: what a forger sends is counted and never latches. Points
-        and flag evaluations are vouched for by the assignment ids of their Resource alone.
+        None when one of them is forged: what a forger sends is counted and never latches. A point
+        is vouched for by the assignment ids of its Resource alone.
         """
         return self._voucher(tuple(ids), item.guard) if ids else None
 

@@ -15,13 +15,13 @@ from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
 from control_plane.stores.owner_days import unpacked, whole_prompts
 from control_plane.stores.replies import parts, text, whole
+from control_plane.stores.sealed_days import Around, DayFields, sealed_day
 from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split
 from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
 
 # In real time since the last write; evidence.lua holds the same.
 KEPT_DAYS = 120
-HOURS = 24
 LAST_RECORD = "last_record_s"
 _READ_AT_ONCE = 512
 
@@ -119,25 +119,28 @@ class EvidenceStore:
         """Return those of the days that are sealed, in the order given, as this source shows them.
 
         Counters do not tell which ended prompts are covered: by them none is. Where a host's
-        transitions are not numbered, no more are covered than its counter shows records of.
+        transitions are not numbered, no more are covered than its counter shows records of, and
+        where it shows too few of those it is not known.
         """
         wanted = list(days)
-        asked = sorted({day - timedelta(days=back) for day in wanted for back in (0, 1)})
-        shards = self._shards(environment)
+        held = self._fields_of(
+            environment, {day + timedelta(days=by) for day in wanted for by in (-1, 0, 1)}
+        )
+        return tuple(
+            sealed_day(day, _around(day, held), source) for day in wanted if held[day].is_sealed
+        )
+
+    def _fields_of(self, environment: str, days: Iterable[date]) -> dict[date, DayFields]:
+        asked, shards = sorted(days), self._shards(environment)
         pipe = self._redis.pipeline(transaction=False)
         for day in asked:
             for keys in shards:
                 pipe.hgetall(keys.day(day))
         found = pipe.execute()
-        held = {
-            day: _Fields(found[at * len(shards) : (at + 1) * len(shards)])
+        return {
+            day: DayFields(found[at * len(shards) : (at + 1) * len(shards)])
             for at, day in enumerate(asked)
         }
-        return tuple(
-            _sealed(day, held[day], held[day - timedelta(days=1)], source)
-            for day in wanted
-            if held[day].is_sealed
-        )
 
     @unavailable()
     def cells(self, environment: str) -> tuple[tuple[int, Cell], ...]:
@@ -252,57 +255,5 @@ def _number(numbered: tuple[int, Cell]) -> int:
     return numbered[0]
 
 
-class _Fields:
-    """What the store holds of one day, in each of the shards."""
-
-    def __init__(self, held: Sequence[Mapping[bytes, bytes]]) -> None:
-        self._held = held
-
-    @property
-    def is_sealed(self) -> bool:
-        # Sealing may be cut off half-way; the worker then seals the rest.
-        return all(b"sealed_at" in each for each in self._held)
-
-    @property
-    def outage(self) -> bytes:
-        return self._held[0].get(b"outage", b"")
-
-    @property
-    def revision(self) -> int:
-        # Sealing makes the first one, in each shard.
-        return self.count("revision") - (len(self._held) - 1)
-
-    def count(self, name: str) -> int:
-        return sum(int(each.get(name.encode(), b"0")) for each in self._held)
-
-
-def _covered(fields: _Fields, before: _Fields) -> int:
-    """Return the covered prompts: at most the share that records have of counted transitions.
-
-    What happened just before midnight is counted after it, so records that the day before had too
-    many of are none that this day is short of.
-    """
-    counted, recorded = fields.count("counted"), fields.count("unnumbered")
-    early = max(before.count("unnumbered") - before.count("counted"), 0)
-    missing = max(counted - recorded - early, 0)
-    if not missing:
-        return fields.count("covered")
-    return min(fields.count("covered"), fields.count("ended") * (counted - missing) // counted)
-
-
-def _sealed(day: date, fields: _Fields, before: _Fields, source: EvidenceSource) -> SealedDay:
-    # What counters show has names of its own; seal and revision are of the day.
-    is_of_events = source is EvidenceSource.EVENTS
-    prefix, count, outage = "" if is_of_events else "c", fields.count, fields.outage
-    return SealedDay(
-        day=day,
-        revision=fields.revision,
-        hourly_prompts=tuple(count(f"{prefix}h{hour}") for hour in range(HOURS)),
-        longest_outage_seconds=float(outage) if outage else None,
-        ended=count(f"{prefix}ended"),
-        covered=_covered(fields, before) if is_of_events else 0,
-        records=count(f"{prefix}records"),
-        conforming=count(f"{prefix}conforming"),
-        smeared=max(count(f"{prefix}smeared"), 0),
-        overflowed=max(count(f"{prefix}overflowed"), 0),
-    )
+def _around(day: date, held: Mapping[date, DayFields]) -> Around:
+    return Around(*(held[day + timedelta(days=by)] for by in (-1, 0, 1)))

@@ -3,9 +3,10 @@
 -- (OpenTelemetry metrics data model: resets and gaps, overlap, unknown start time).
 --
 -- A point's event has [cell name, counter, cell name of the owner's evidence or false, places in its
--- row, 1 when it counts transitions that their host does not number, day of its start or '', 1 when its
--- SDK left its attributes out, 2 when an owner's evidence lacks them, its instance] for its guards and [1 when
--- cumulative, start, time (microseconds), value, hour, conforming, coarser, bucket, count, ...] for its numbers.
+-- row, 1 when it counts transitions that their host does not number and 2 when it is another counter of such a
+-- host, day of its start or '', 1 when its SDK left its attributes out, 2 when an owner's evidence lacks them,
+-- its instance] for its guards and [1 when cumulative, start, time (microseconds), value, hour, conforming,
+-- coarser, bucket, count, ...] for its numbers.
 
 -- Bring buckets to a scale that is lower by this much: two neighbours become one for each.
 local function coarsened(buckets, by)
@@ -35,7 +36,7 @@ local function add_to_owner(batch, event, point, sign)
   if not cell then return end
   local change = change_of(batch, cell_id(batch, cell), point.d, { p = event[5], b = event[6] })
   local sums, by = inner(batch.days, point.d), sign * point.v
-  if event[9][5] == 1 then add(sums, 'counted', by) end
+  if event[9][5] > 0 then add(sums, event[9][5] == 1 and 'counted' or 'witnessed', by) end
   for _, place in ipairs(places) do
     add(change.sums, place, by)
     if place == STARTED then add(sums, 'ch' .. event[11][5], by) end

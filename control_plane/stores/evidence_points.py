@@ -59,7 +59,8 @@ class PointOwner(NamedTuple):
 
     `cell` is that of its evidence by counters. The point's value counts at `places` of the row.
     `counts_unnumbered` says that it counts transitions that their host does not number: by it shows
-    how many of them have no record.
+    how many of them have no record. `is_witness` says that it is another counter of such a host: by
+    it shows that its counters come.
     """
 
     pseudonym: str
@@ -67,6 +68,7 @@ class PointOwner(NamedTuple):
     cell: Cell
     places: tuple[int, ...]
     counts_unnumbered: bool = False
+    is_witness: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class PointEvent:
         if owner is None:
             about += [False, [], 0]
         else:
-            about += [owner.cell.name, owner.places, int(owner.counts_unnumbered)]
+            about += [owner.cell.name, owner.places, _kind_of(owner)]
         about.append("" if self.began_on is None else self.began_on.isoformat())
         about.append(int(self.is_overflow) + int(self.is_overflow and self.is_missed))
         about.append(self.instance)
@@ -139,3 +141,9 @@ class PointEvent:
             self.health,
             0,
         ]
+
+
+def _kind_of(owner: PointOwner) -> int:
+    if owner.counts_unnumbered:
+        return 1
+    return 2 if owner.is_witness else 0

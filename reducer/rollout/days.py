@@ -21,6 +21,10 @@ class SealedDay:
     records and those among them that met the telemetry contract. `smeared` counts points that tell
     of a time on both sides of a midnight of the day, `overflowed` those whose attributes an SDK
     left out: of the evidence by counters, and where events are it, of all counters.
+
+    What follows is known where events are the evidence. Of hosts that number no transitions,
+    `unnumbered` counts their transitions, `uncounted` those that no counter of theirs shows, and
+    `unwitnessed` ended prompts with tool calls if not one point of their counters came.
     """
 
     day: date
@@ -33,6 +37,9 @@ class SealedDay:
     conforming: int
     smeared: int = 0
     overflowed: int = 0
+    unnumbered: int = 0
+    uncounted: int = 0
+    unwitnessed: int = 0
 
 
 def day_start(day: date) -> datetime:
@@ -69,11 +76,34 @@ def why_incomplete(
         return f"no prompt started from {hours}, on each of the 7 days before some did"
     if sealed.ended == 0:
         return "no prompt ended on it"
-    if coverage_floor is not None and sealed.covered < coverage_floor * sealed.ended:
-        return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
-    if coverage_floor is None and sealed.overflowed:
+    if coverage_floor is not None:
+        return _why_uncovered(sealed, coverage_floor)
+    if sealed.overflowed:
         told = _points(sealed.overflowed)
         return f"{told} came without attributes, beyond the cardinality limit of an SDK"
+    return None
+
+
+def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
+    """Return in words why coverage does not hold or is not known.
+
+    Where transitions have no numbers, a counter is all that could show that one is missing: a day
+    that it does not vouch for is no better than one of which records are known to be missing.
+    """
+    if sealed.covered < floor * sealed.ended:
+        return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
+    counted = sealed.unnumbered - sealed.uncounted
+    if counted < floor * sealed.unnumbered:
+        return (
+            f"coverage is not known: the guard's counter shows {counted} of {sealed.unnumbered} "
+            "transitions that have no sequence number"
+        )
+    if sealed.unwitnessed:
+        ended = _many(sealed.unwitnessed, "ended prompt")
+        return (
+            f"coverage is not known: {ended} called tools, and no counter came of hosts that "
+            "number no transitions"
+        )
     return None
 
 
@@ -97,7 +127,11 @@ def day_notes(sealed: SealedDay) -> tuple[str, ...]:
 
 
 def _points(many: int) -> str:
-    return f"{many:,} {'point' if many == 1 else 'points'}"
+    return _many(many, "point")
+
+
+def _many(many: int, what: str) -> str:
+    return f"{many:,} {what if many == 1 else f'{what}s'}"
 
 
 def complete_days(sealed: Sequence[SealedDay], *, coverage_floor: float | None) -> tuple[date, ...]:

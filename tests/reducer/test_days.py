@@ -120,6 +120,24 @@ def test_a_day_begins_at_midnight_utc_and_is_sealed_two_hours_after_its_end():
             "telemetry covered 692 of 700 ended prompts",
             id="coverage just under 99 %",
         ),
+        pytest.param(
+            replace(GOOD, unnumbered=12, uncounted=12),
+            "coverage is not known: the guard's counter shows 0 of 12 transitions that have no "
+            "sequence number",
+            id="records, and no counter that they could be compared with",
+        ),
+        pytest.param(
+            replace(GOOD, unnumbered=200, uncounted=3),
+            "coverage is not known: the guard's counter shows 197 of 200 transitions that have no "
+            "sequence number",
+            id="a counter that shows less than 99 % of the records",
+        ),
+        pytest.param(
+            replace(GOOD, unwitnessed=4),
+            "coverage is not known: 4 ended prompts called tools, and no counter came of hosts "
+            "that number no transitions",
+            id="calls, and neither records nor a counter",
+        ),
     ],
 )
 def test_a_day_that_does_not_count_says_why(sealed, words):
@@ -133,6 +151,7 @@ def test_a_day_that_does_not_count_says_why(sealed, words):
         pytest.param(replace(GOOD, longest_outage_seconds=300.0), id="an outage of 5 minutes"),
         pytest.param(replace(GOOD, covered=693), id="coverage of exactly 99 %"),
         pytest.param(silent_at(14, prompts=1), id="one prompt in an hour"),
+        pytest.param(replace(GOOD, unnumbered=200, uncounted=2), id="99 % of the records counted"),
     ],
 )
 def test_a_day_at_the_edge_counts(sealed):
@@ -183,6 +202,11 @@ def test_a_day_whose_counters_lost_their_attributes_counts_by_events_alone():
     by_counters = why_incomplete(SHORT, before(7), coverage_floor=None)
     assert by_counters == "1 point came without attributes, beyond the cardinality limit of an SDK"
     assert why(replace(SHORT, covered=700), before(7)) is None
+
+
+def test_what_a_counter_does_not_show_of_records_says_nothing_where_counters_are_the_evidence():
+    uncounted = replace(GOOD, unnumbered=12, uncounted=12, unwitnessed=1)
+    assert why_incomplete(uncounted, before(7), coverage_floor=None) is None
 
 
 def test_a_smeared_day_counts_and_is_told():

@@ -144,5 +144,5 @@ def _take(point: NumberPoint, arrival: Arrival, *, has_mode: bool) -> Fate:
         return taken
     record = taken.record
     if isinstance(record, CounterPoint):
-        record = replace(record, is_unnumbered=has_mode)
+        record = replace(record, is_unnumbered=True)
     return Taken((record,), taken.dropped)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION
+from reducer.rollout.days import why_incomplete
 from reducer.vocabulary import Invariant, Mode
 from tests.control_plane.hosts import partial_of
 from tests.control_plane.ingest.qwen import (
@@ -191,6 +192,33 @@ def test_a_day_is_covered_as_far_as_the_guards_counter_shows_records(store, kept
     evidence.seal(ENVIRONMENT, day, at=receiver.now, longest_outage_seconds=0.0)
     (sealed,) = evidence.sealed_days(ENVIRONMENT, [day])
     assert (sealed.ended, sealed.covered) == (1, covered)
+
+
+@pytest.mark.parametrize(
+    ("records", "counter", "reason"),
+    [
+        pytest.param(True, True, None, id="records and counter"),
+        pytest.param(True, False, "shows 0 of 9 transitions", id="no counter"),
+        pytest.param(False, False, "1 ended prompt called tools", id="neither of them"),
+    ],
+)
+def test_coverage_of_a_day_without_the_guards_counter_is_not_known(store, records, counter, reason):
+    receiver = Receiver(store, SHADOW)
+    kept = of_guard(lambda item: item if records else None)
+    receiver.send_all([edited(body, kept) for body in logs_of(SHADOW)])
+    if counter:
+        receiver.send_all([body for body in SHADOW.bodies if body.signal == "metrics"])
+    evidence = receiver.context.evidence
+    (day,) = evidence.days(ENVIRONMENT)
+    evidence.seal(ENVIRONMENT, day, at=receiver.now, longest_outage_seconds=0.0)
+    (sealed,) = evidence.sealed_days(ENVIRONMENT, [day])
+    told = why_incomplete(sealed, (), coverage_floor=0.99)
+    if reason is None:
+        assert told is None
+    else:
+        assert told is not None
+        assert told.startswith("coverage is not known")
+        assert reason in told
 
 
 def test_how_tools_ran_is_volume_under_the_mode_of_the_assignment(store):

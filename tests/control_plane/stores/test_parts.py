@@ -18,7 +18,7 @@ from control_plane.stores.evidence_events import (
     Started,
     Transitioned,
 )
-from control_plane.stores.evidence_parts import Answered, Closed, Finished
+from control_plane.stores.evidence_parts import Answered, Called, Closed, Finished
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Outcome
@@ -142,3 +142,78 @@ def test_a_day_is_no_better_covered_than_the_counter_shows(evidence, recorded, c
     evidence.seal(environment, DAYS[1], at=LATER, longest_outage_seconds=0.0)
     (sealed,) = evidence.sealed_days(environment, [DAYS[1]])
     assert (sealed.ended, sealed.covered) == (1, covered)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "counts", "uncounted"),
+    [
+        pytest.param((5, 0), (5, 0), 0, id="all counted"),
+        pytest.param((5, 0), (6, 0), 0, id="more counted than recorded"),
+        pytest.param((5, 0), (4, 0), 1, id="one is not"),
+        pytest.param((5, 0), (4, 3), 1, id="nor by what the next day counted"),
+        pytest.param((5, 0), (None, None), 5, id="no counter came"),
+    ],
+)
+def test_a_day_tells_how_many_records_no_counter_shows(evidence, recorded, counts, uncounted):
+    environment = f"parts-{next(_numbers)}"
+    for day, records, value in zip(DAYS[1:], recorded, counts, strict=False):
+        base = 1000 * (1 + DAYS.index(day))
+        events: list[PromptEvent | PointEvent] = [
+            unnumbered(base + at, day) for at in range(records)
+        ]
+        events += () if value is None else (counted(base + 900, day, value),)
+        evidence.write(environment, EvidenceBatch(tuple(events)))
+    evidence.seal(environment, DAYS[1], at=LATER, longest_outage_seconds=0.0)
+    (sealed,) = evidence.sealed_days(environment, [DAYS[1]])
+    assert (sealed.unnumbered, sealed.uncounted) == (5, uncounted)
+
+
+@pytest.mark.parametrize(
+    ("second", "counts", "uncounted"),
+    [
+        pytest.param(86_399, 1, 0, id="of the last second, counted after midnight"),
+        pytest.param(86_100, 1, 0, id="of five minutes before midnight"),
+        pytest.param(86_099, 1, 1, id="of a second earlier"),
+        pytest.param(86_399, 0, 1, id="of the last second, counted nowhere"),
+    ],
+)
+def test_a_record_of_the_last_minutes_may_be_counted_on_the_next_day(
+    evidence, second, counts, uncounted
+):
+    environment = f"parts-{next(_numbers)}"
+    midnight = int(datetime.combine(DAYS[1], time(), UTC).timestamp())
+    late = replace(unnumbered(1, DAYS[1]), seen=Seen(1, midnight + second))
+    events = (late, counted(2, DAYS[1] + timedelta(days=1), counts))
+    evidence.write(environment, EvidenceBatch(events))
+    evidence.seal(environment, DAYS[1], at=LATER, longest_outage_seconds=0.0)
+    (sealed,) = evidence.sealed_days(environment, [DAYS[1]])
+    assert sealed.uncounted == uncounted
+
+
+@pytest.mark.parametrize(
+    ("has_called", "told_by", "unwitnessed"),
+    [
+        pytest.param(True, None, 1, id="calls and no counter"),
+        pytest.param(True, "transitions", 0, id="the guard's counter came"),
+        pytest.param(True, "another", 0, id="another counter of the host came"),
+        pytest.param(False, None, 0, id="no call that could have been counted"),
+    ],
+)
+def test_a_day_tells_prompts_with_calls_whose_hosts_counters_never_came(
+    evidence, has_called, told_by, unwitnessed
+):
+    environment, day = f"parts-{next(_numbers)}", DAYS[1]
+    events: list[PromptEvent | PointEvent] = [*told_whole(1000, day)]
+    if has_called:
+        event = unnumbered(7, day)
+        events.append(replace(event, news=Called(1), is_conforming=None))
+    if told_by is not None:
+        point = counted(9, day, 1)
+        assert point.owner is not None
+        is_of_guard = told_by == "transitions"
+        owner = point.owner._replace(counts_unnumbered=is_of_guard, is_witness=not is_of_guard)
+        events.append(replace(point, owner=owner))
+    evidence.write(environment, EvidenceBatch(tuple(events)))
+    evidence.seal(environment, day, at=LATER, longest_outage_seconds=0.0)
+    (sealed,) = evidence.sealed_days(environment, [day])
+    assert (sealed.ended, sealed.unwitnessed) == (1, unwitnessed)

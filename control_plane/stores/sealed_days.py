@@ -1,0 +1,100 @@
+"""Sealed days as the sums of a day's hashes show them, one hash for each shard."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from reducer.rollout.days import SealedDay
+from reducer.rollout.state import EvidenceSource
+
+HOURS = 24
+
+
+class DayFields:
+    """What the store holds of one day, in each of the shards."""
+
+    def __init__(self, held: Sequence[Mapping[bytes, bytes]]) -> None:
+        self._held = held
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether all shards are: sealing may be cut off half-way, and the rest be sealed later."""
+        return all(b"sealed_at" in each for each in self._held)
+
+    @property
+    def outage(self) -> bytes:
+        """The longest outage of intake in seconds, as text; empty when nothing proves it was up."""
+        return self._held[0].get(b"outage", b"")
+
+    @property
+    def revision(self) -> int:
+        """How often the day changed since it was sealed, and 1: sealing makes one in each shard."""
+        return self.count("revision") - (len(self._held) - 1)
+
+    def count(self, name: str) -> int:
+        """Return a sum of the day."""
+        return sum(int(each.get(name.encode(), b"0")) for each in self._held)
+
+
+class Around(NamedTuple):
+    """A day and those beside it: what happens just before midnight is counted after it."""
+
+    before: DayFields
+    day: DayFields
+    after: DayFields
+
+    @property
+    def covered(self) -> int:
+        """The covered prompts: at most the share that records have of counted transitions.
+
+        Records that the day before had too many of are none that this day is short of.
+        """
+        count, before = self.day.count, self.before
+        counted, recorded = count("counted"), count("unnumbered")
+        early = max(before.count("unnumbered") - before.count("counted"), 0)
+        missing = max(counted - recorded - early, 0)
+        if not missing:
+            return count("covered")
+        return min(count("covered"), count("ended") * (counted - missing) // counted)
+
+    @property
+    def uncounted(self) -> int:
+        """The transitions without a number that no counter of their host shows.
+
+        Those of the last minutes of the day may be among what was counted on the next one.
+        """
+        count = self.day.count
+        later = min(count("unnumbered_late"), max(self.after.count("counted"), 0))
+        return max(count("unnumbered") - max(count("counted"), 0) - later, 0)
+
+    @property
+    def unwitnessed(self) -> int:
+        """The ended prompts with tool calls of hosts that number nothing, if no counter came."""
+        count = self.day.count
+        return 0 if count("counted") > 0 or count("witnessed") > 0 else count("called")
+
+
+def sealed_day(day: date, around: Around, source: EvidenceSource) -> SealedDay:
+    """Return a sealed day as this source shows it.
+
+    What counters show has names of its own; seal and revision are of the day. Counters do not tell
+    which ended prompts are covered: by them none is.
+    """
+    count, outage = around.day.count, around.day.outage
+    is_of_events = source is EvidenceSource.EVENTS
+    prefix = "" if is_of_events else "c"
+    return SealedDay(
+        day=day,
+        revision=around.day.revision,
+        hourly_prompts=tuple(count(f"{prefix}h{hour}") for hour in range(HOURS)),
+        longest_outage_seconds=float(outage) if outage else None,
+        ended=count(f"{prefix}ended"),
+        covered=around.covered if is_of_events else 0,
+        records=count(f"{prefix}records"),
+        conforming=count(f"{prefix}conforming"),
+        smeared=max(count(f"{prefix}smeared"), 0),
+        overflowed=max(count(f"{prefix}overflowed"), 0),
+        unnumbered=count("unnumbered") if is_of_events else 0,
+        uncounted=around.uncounted if is_of_events else 0,
+        unwitnessed=around.unwitnessed if is_of_events else 0,
+    )
