@@ -81,7 +81,7 @@ class Bookkeeper:
             case CounterPoint() | DurationPoint():
                 return self._book_point(record)
             case FlagEvaluation():
-                return Booked((self._volume(record, guard=record.guard),))
+                return self._book_evaluation(record)
             case LoopDetected():
                 return self._book_loop(record)
             case PromptPart() | SessionOpened():
@@ -149,6 +149,15 @@ class Bookkeeper:
         )
         looped = [self._looped(record, each) for each in backing if each.assigned.guard != stopper]
         return Booked((self._volume(record, guard=guard), *looped), None, found)
+
+    def _book_evaluation(self, record: FlagEvaluation) -> Booked:
+        """An evaluation is volume; ids of its Resource vouch for what it violates."""
+        volume = self._volume(record, guard=record.guard)
+        broken = broken_by(record, None)
+        assigned = self._behind(record.origin.assignment_ids, record) if broken else None
+        if assigned is None:
+            return Booked((counting(volume, UNVOUCHED_VIOLATION, broken),))
+        return Booked((volume,), None, vouched(broken, assigned, identity=volume.seen.digest))
 
     def _looped(self, record: LoopDetected, backing: Backing) -> events.PromptEvent:
         assigned, cell = backing
@@ -311,12 +320,12 @@ class Bookkeeper:
             return ()
 
     def _behind(
-        self, ids: Sequence[str], item: CounterPoint | DurationPoint | Exposed
+        self, ids: Sequence[str], item: CounterPoint | DurationPoint | FlagEvaluation | Exposed
     ) -> Assignment | None:
         """Return what the first id says, of the item's own guard the one of the highest mode.
 
-        None when one of them is forged: what a forger sends is counted and never latches. A point
-        is vouched for by the assignment ids of its Resource alone.
+        None when one of them is forged: what a forger sends is counted and never latches. Points
+        and flag evaluations are vouched for by the assignment ids of their Resource alone.
         """
         return self._voucher(tuple(ids), item.guard) if ids else None
 

@@ -146,12 +146,17 @@ class LoopDetected(PromptEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagEvaluation:
-    """A host asked which mode a guard has; counted, and never evidence."""
+    """A host asked which mode a guard has; counted, and never evidence.
+
+    Content on it is a violation as on every event of the contract.
+    """
 
     origin: Origin
     time_ns: int
     guard: str
     mode: Mode
+    deny_listed: tuple[str, ...] = ()
+    has_body: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
