@@ -4,6 +4,8 @@
 -- takes back what its prompts added before, learns the new events, adds again, and writes the
 -- difference. It reads and computes first and writes last, so that an error of its own leaves
 -- nothing half-written. Keys not in KEYS share the slot of KEYS[1].
+--
+-- Lua allows 200 local names in all these files together: what one file has for itself is in a table.
 
 -- An event is accepted until 48 h after its time and a prompt lasts 24 h at most, so no event of a prompt can
 -- come after its memory is gone, and none can be counted again. A prompt is kept so long after what was told of

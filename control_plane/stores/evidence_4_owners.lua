@@ -1,7 +1,9 @@
 -- When and through which producers and versions an owner was seen.
 
+local sighted = {}
+
 -- What is known of the owners that were sighted, by pseudonym.
-local function owners_of(slot, sightings)
+function sighted.known_of(slot, sightings)
   local owners, names = {}, {}
   for _, sighting in ipairs(sightings) do
     if not owners[sighting[1]] then
@@ -19,8 +21,8 @@ local function owners_of(slot, sightings)
 end
 
 -- A sighting is [pseudonym, version, producer, day, oldest day worth keeping, 1 when of a prompt].
-local function sighted(slot, sightings)
-  local owners = owners_of(slot, sightings)
+function sighted.learn(slot, sightings)
+  local owners = sighted.known_of(slot, sightings)
   for _, sighting in ipairs(sightings) do
     local pseudonym, version, producer, day, oldest, is_prompt = unpack(sighting)
     local owner = owners[pseudonym]
@@ -33,7 +35,7 @@ local function sighted(slot, sightings)
 end
 
 -- The newest names of a map from name to day, at most MOST_NAMES, and how many were left out.
-local function newest(days)
+function sighted.newest(days)
   local names, kept = {}, {}
   for name in pairs(days) do names[#names + 1] = name end
   if #names <= MOST_NAMES then return days, 0 end
@@ -47,25 +49,25 @@ end
 
 local BEYOND = { v = 'overflow:versions', p = 'overflow:producers', d = 'overflow:prompt_days' }
 
-local function kept_of(batch, owner)
+function sighted.kept_of(batch, owner)
   local kept = {}
   for part, field in pairs(BEYOND) do
     local recent, left_out = {}, 0
     for name, day in pairs(owner[part]) do
       if day >= owner.changed then recent[name] = day end
     end
-    kept[part], left_out = newest(recent)
+    kept[part], left_out = sighted.newest(recent)
     if left_out > 0 then add(batch.health, field, left_out) end
   end
   return kept
 end
 
-local function write_owners(batch, owners)
+function sighted.write(batch, owners)
   local slot, told, changed = batch.slot, {}, {}
   for pseudonym, owner in pairs(owners) do
     if owner.changed then
       told[#told + 1] = pseudonym
-      told[#told + 1] = cmsgpack.pack(kept_of(batch, owner))
+      told[#told + 1] = cmsgpack.pack(sighted.kept_of(batch, owner))
       changed[#changed + 1] = pseudonym
     end
   end

@@ -4,32 +4,34 @@
 
 local MOST_REFUSED_IN_A_SET, KEEP_REFUSED_S = 4096, 2 * 86400
 
-local function refused_set(batch, days_ago, digest)
+local refusals = {}
+
+function refusals.set_of(batch, days_ago, digest)
   local day = math.floor(batch.now / 86400) - days_ago
   return string.format('rf:%s:%d:%s', batch.slot, day, digest:sub(-2))
 end
 
 -- By today's set: which of the digests of all groups are known, and how many more it takes.
-local function look_up_refused(batch, groups)
+function refusals.look_up(batch, groups)
   local digests_of, sets = {}, {}
   for _, group in ipairs(groups) do
     for _, digest in ipairs(group[4]) do
-      local digests = inner(digests_of, refused_set(batch, 0, digest))
+      local digests = inner(digests_of, refusals.set_of(batch, 0, digest))
       digests[#digests + 1] = digest
     end
   end
   for key, digests in pairs(digests_of) do
     local marks = {}
     mark_members(key, digests, marks)
-    mark_members(refused_set(batch, 1, digests[1]), digests, marks)
+    mark_members(refusals.set_of(batch, 1, digests[1]), digests, marks)
     sets[key] = { marks = marks, room = MOST_REFUSED_IN_A_SET - redis.call('SCARD', key) }
   end
   return sets
 end
 
 -- Whether the digest is of an item that was not counted yet; from now on it is known.
-local function is_fresh_refusal(batch, sets, digest)
-  local key = refused_set(batch, 0, digest)
+function refusals.is_fresh(batch, sets, digest)
+  local key = refusals.set_of(batch, 0, digest)
   local set = sets[key]
   if set.marks[digest] then return false end
   if set.room > 0 then
@@ -44,13 +46,13 @@ end
 
 -- A group is [version, counter, day on which its items count as records or '', digests, the instance that sent
 -- them where its clock may be wrong or ''].
-local function count_refused(batch, groups)
-  local sets = look_up_refused(batch, groups)
+function refusals.count(batch, groups)
+  local sets = refusals.look_up(batch, groups)
   for _, group in ipairs(groups) do
     local version, counter, day, digests, instance = unpack(group)
     local fresh = 0
     for _, digest in ipairs(digests) do
-      if is_fresh_refusal(batch, sets, digest) then fresh = fresh + 1 end
+      if refusals.is_fresh(batch, sets, digest) then fresh = fresh + 1 end
     end
     local source, repeated = inner(batch.sources, version), #digests - fresh
     if fresh > 0 then
@@ -74,7 +76,7 @@ local function count_refused(batch, groups)
   end
 end
 
-local function write_refused(batch)
+function refusals.write(batch)
   for key, digests in pairs(batch.refused or {}) do
     for from = 1, #digests, AT_ONCE do
       redis.call('SADD', key, unpack(digests, from, math.min(from + AT_ONCE - 1, #digests)))

@@ -4,24 +4,26 @@ local function sum_of(held, by)
   return math.min((held or 0) + by, MOST)
 end
 
+local rows = {}
+
 -- How many places of a row come before its histogram. Pairs follow, so the length tells whether the row has a
 -- place for loop events. One without never gets it: what nobody counted is not zero.
-local function head_of(row)
+function rows.head_of(row)
   return (#row == 0 or #row % 2 == SUMS % 2) and SUMS or COARSER
 end
 
 -- A histogram in a row: a first bucket and its count, then by how much each next bucket is further on, and
 -- its count. Neighbours are close, so most of it takes a byte each.
-local function histogram_of(row)
+function rows.histogram_of(row)
   local buckets, bucket = {}, 0
-  for at = head_of(row) + 1, #row, 2 do
+  for at = rows.head_of(row) + 1, #row, 2 do
     bucket = bucket + row[at]
     buckets[bucket] = row[at + 1]
   end
   return buckets
 end
 
-local function append_histogram(row, buckets)
+function rows.append_histogram(row, buckets)
   local order, last = {}, 0
   for bucket, prompts in pairs(buckets) do
     if prompts ~= 0 then order[#order + 1] = bucket end
@@ -35,7 +37,7 @@ local function append_histogram(row, buckets)
 end
 
 -- Add to a bucket where it lies in the row's histogram; one without prompts goes.
-local function add_to_bucket(row, head, bucket, by)
+function rows.add_to_bucket(row, head, bucket, by)
   local at, last = head + 1, 0
   while row[at] and last + row[at] < bucket do
     last = last + row[at]
@@ -55,30 +57,30 @@ local function add_to_bucket(row, head, bucket, by)
 end
 
 -- Whether finding the place of each costs less than to write the histogram anew.
-local function is_few(buckets)
+function rows.is_few(buckets)
   local many = 0
   for _ in pairs(buckets) do many = many + 1 end
   return many <= 16
 end
 
-local function change_histogram(row, head, change)
-  if change.coarser == row[COARSER] and is_few(change.buckets) then
+function rows.change_histogram(row, head, change)
+  if change.coarser == row[COARSER] and rows.is_few(change.buckets) then
     for bucket, by in pairs(change.buckets) do
-      if by ~= 0 then add_to_bucket(row, head, bucket, by) end
+      if by ~= 0 then rows.add_to_bucket(row, head, bucket, by) end
     end
     return
   end
-  local histogram = { buckets = histogram_of(row), coarser = row[COARSER] }
+  local histogram = { buckets = rows.histogram_of(row), coarser = row[COARSER] }
   add_buckets(histogram, change.buckets, change.coarser, 1)
   row[COARSER] = histogram.coarser
   for at = #row, head + 1, -1 do row[at] = nil end
-  append_histogram(row, histogram.buckets)
+  rows.append_histogram(row, histogram.buckets)
 end
 
-local NO_SUMS = {}
-for at = 1, SUMS do NO_SUMS[at] = 0 end
+rows.NEW = {}
+for at = 1, SUMS do rows.NEW[at] = 0 end
 
-local function is_empty_row(row, head)
+function rows.is_empty(row, head)
   if #row > head then return false end
   for at = 1, head do
     if row[at] ~= 0 and at ~= COARSER then return false end
@@ -88,19 +90,19 @@ end
 
 -- An owner's row after the change: packed, false when no prompt is left in it, nil when the change
 -- changes nothing.
-local function changed_row(key, pseudonym, change)
+function rows.changed(key, pseudonym, change)
   local differs = false
   for _, by in pairs(change.sums) do differs = differs or by ~= 0 end
   for _, by in pairs(change.buckets) do differs = differs or by ~= 0 end
   if not differs then return nil end
   local held = redis.call('HGET', key, pseudonym)
-  local row = held and cmsgpack.unpack(held) or { unpack(NO_SUMS) }
-  local head = head_of(row)
+  local row = held and cmsgpack.unpack(held) or { unpack(rows.NEW) }
+  local head = rows.head_of(row)
   for at, by in pairs(change.sums) do
     if at <= head then row[at] = sum_of(row[at], by) end
   end
-  change_histogram(row, head, change)
-  return not is_empty_row(row, head) and cmsgpack.pack(row)
+  rows.change_histogram(row, head, change)
+  return not rows.is_empty(row, head) and cmsgpack.pack(row)
 end
 
 -- A cell's counters of a day after the change: what is new beyond the bound becomes OTHER.
@@ -122,13 +124,13 @@ local function changed_counters(batch, key, sums)
   return after
 end
 
-local function settle_rows(batch, writes)
+function rows.settle(batch, writes)
   for cell, days in pairs(batch.rows) do
     for day, buckets in pairs(days) do
       for bucket, owners in pairs(buckets) do
         local key = string.format('od:%s:%d:%s:%02x', batch.slot, cell, day, bucket)
         for pseudonym, change in pairs(owners) do
-          local packed = changed_row(key, pseudonym, change)
+          local packed = rows.changed(key, pseudonym, change)
           if packed ~= nil then
             writes[#writes + 1] = { key, pseudonym, packed }
             batch.touched[day] = true
@@ -142,7 +144,7 @@ end
 -- What is to be written of rows and counters, and the days that change; still only reads.
 local function settle(batch)
   local writes = {}
-  settle_rows(batch, writes)
+  rows.settle(batch, writes)
   for key, counter in pairs(batch.counters) do
     for field, sum in pairs(changed_counters(batch, key, counter.sums)) do
       writes[#writes + 1] = { key, field, string.format('%.0f', sum) }
