@@ -10,7 +10,12 @@ from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
 from control_plane.ingest.event_time import DAY_NS, utc_day
 from control_plane.ingest.identity import digest63, event_identity, prompt_digest
-from control_plane.ingest.point_evidence import places_of, point_event, volume_of
+from control_plane.ingest.point_evidence import (
+    is_missed_in_evidence,
+    places_of,
+    point_event,
+    volume_of,
+)
 from control_plane.ingest.point_violations import with_violations
 from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
@@ -273,7 +278,7 @@ class Bookkeeper:
         event: CountedEvent
         told = self._about_owner(point)
         if point.stream:
-            is_missed = point.is_overflow and bool(self._vouched_by(point.origin))
+            is_missed = is_missed_in_evidence(point) and bool(self._vouched_by(point.origin))
             cell = _cell_of(point, told)
             event = point_event(point, cell=cell, owner=told, is_missed=is_missed)
         else:

@@ -70,6 +70,14 @@ def places_of(point: CounterPoint | DurationPoint) -> tuple[int, ...]:
     return ()
 
 
+def is_missed_in_evidence(point: CounterPoint | DurationPoint) -> bool:
+    """Whether the evidence of whoever it is of lacks what the point's SDK counted beyond its limit.
+
+    Tool executions are volume, whatever their attributes.
+    """
+    return point.is_overflow and point.metric != contract.EXECUTIONS_METRIC
+
+
 def point_event(
     point: CounterPoint | DurationPoint,
     *,

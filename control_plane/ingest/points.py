@@ -178,8 +178,9 @@ def _interval(point: NumberPoint | HistogramPoint, arrival: PointArrival) -> tup
 
 
 def _is_overflow(sifted: Sifted) -> bool:
+    told = sifted.known.get(contract.OVERFLOW)
     # some collectors write truth as a text
-    return sifted.known.get(contract.OVERFLOW) in (True, "true")
+    return told is True or told == "true"
 
 
 def _guard_and_mode(

@@ -75,13 +75,12 @@ end
 -- counted beyond its limit of attribute sets, it is known how much, and no more.
 local function tell_days(batch, event, point, from, sign)
   if point.v == 0 then return end
-  local is_of_owner = event[9][3] or event[9][7] == 2
-  local function tell(day, field)
+  local function tell(day, field, is_evidence)
     local sums = inner(batch.days, day)
     add(sums, field, sign)
-    if is_of_owner then add(sums, 'c' .. field, sign) end
+    if is_evidence then add(sums, 'c' .. field, sign) end
   end
-  if event[9][7] > 0 then tell(point.d, 'overflowed') end
+  if event[9][7] > 0 then tell(point.d, 'overflowed', event[9][7] == 2) end
   if from == '' or from >= point.d then return end
   local days, day = {}, point.d
   while day >= from and #days < MOST_SMEARED do
@@ -89,7 +88,8 @@ local function tell_days(batch, event, point, from, sign)
     day = day_before(day)
   end
   if #days == 1 then return end
-  for _, smeared in ipairs(days) do tell(smeared, 'smeared') end
+  local is_evidence = event[9][3] and (#event[9][4] > 0 or next(point.b))
+  for _, smeared in ipairs(days) do tell(smeared, 'smeared', is_evidence) end
 end
 
 -- From when on what follows a point counts: of a point at midnight that is behind its day.

@@ -119,6 +119,8 @@ def _take_execution_point(point: Point, arrival: Arrival) -> Fate:
         contract.EXECUTION_STATUS: attributes.get(words.EXECUTION_STATUS),
         _REST: blake2b(repr(rest).encode(), digest_size=8).hexdigest(),
     }
+    if contract.OVERFLOW in attributes:
+        given[contract.OVERFLOW] = attributes[contract.OVERFLOW]
     return _take(_as(point, contract.EXECUTIONS_METRIC, given), arrival, has_mode=False)
 
 

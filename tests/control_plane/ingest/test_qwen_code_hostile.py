@@ -21,7 +21,7 @@ from control_plane.ingest.otlp import (
     Span,
     Temporality,
 )
-from control_plane.ingest.records import Origin
+from control_plane.ingest.records import CounterPoint, Origin
 from control_plane.ingest.rejections import IgnoreReason, Refusal
 from tests.control_plane.ingest.bodies import NOW_NS
 
@@ -110,6 +110,17 @@ def test_any_point_of_a_known_counter_meets_a_fate(metric, told, times, value, s
 def test_a_counter_that_came_as_another_instrument_is_refused(metric, shape):
     with pytest.raises(Refusal, match="is a counter"):
         DIALECT.read_point(shape(metric), ARRIVAL)
+
+
+@pytest.mark.parametrize("metric", [words.GUARD_COUNTER, words.EXECUTION_COUNTER])
+def test_a_point_beyond_the_limit_of_its_sdk_is_counted_without_attributes(metric):
+    told = {"otel.metric.overflow": True}
+    point = NumberPoint(metric, "", 1, NOW_NS, 7, Temporality.DELTA, True, told, False)
+    fate = DIALECT.read_point(point, ARRIVAL)
+    assert isinstance(fate, Taken)
+    (record,) = fate.records
+    assert isinstance(record, CounterPoint)
+    assert (record.value, record.labels, record.is_overflow) == (7, (), True)
 
 
 def test_what_it_does_not_know_is_left_to_others():

@@ -9,11 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_plane.stores.evidence import EvidenceStore
+from control_plane.stores.evidence_points import Histogram, PointEvent
 from control_plane.stores.seen import Seen
 from reducer.rollout.state import EvidenceSource
 from tests.control_plane.stores.test_streams import DAYS, HERE, Point, write
 
 _numbers = itertools.count()
+TOKENS = 9
+
+
+def counted(start: int | None, time: int, value: int, *, is_cumulative: bool = True) -> PointEvent:
+    """A point that counts at a place of its owner's row."""
+    return Point(start, time, value).event(is_cumulative=is_cumulative, places=(TOKENS,))
 
 
 @pytest.fixture
@@ -56,7 +63,7 @@ BEFORE, AFTER = 43_000, 43_300
 def test_a_delta_that_crosses_midnight_smears_all_days_that_it_may_be_of(
     evidence, points, expected
 ):
-    write(evidence, *(Point(*each).event(is_cumulative=False) for each in points))
+    write(evidence, *(counted(*each, is_cumulative=False) for each in points))
     assert smeared(evidence) == expected
 
 
@@ -85,7 +92,7 @@ def test_a_delta_that_crosses_midnight_smears_all_days_that_it_may_be_of(
     ],
 )
 def test_a_cumulative_stream_smears_the_days_that_its_growth_may_be_of(evidence, points, expected):
-    write(evidence, *(Point(*each).event() for each in points))
+    write(evidence, *(counted(*each) for each in points))
     assert smeared(evidence) == expected
 
 
@@ -105,7 +112,7 @@ def test_what_smears_a_day_is_known_by_the_set_of_points_alone(
     order = [(0, 60, 1), (0, BEFORE, 4), *at_midnight, (0, AFTER, 9), (0, AFTER + 9, 12)]
     random.shuffle(order)
     for each in order:
-        write(evidence, Point(*each).event(), environment=environment)
+        write(evidence, counted(*each), environment=environment)
     assert smeared(evidence, environment) == expected
 
 
@@ -127,11 +134,18 @@ def test_the_days_before_a_point_go_back_over_months_and_leap_days(evidence):
         assert evidence.days(environment) == tuple(sorted([day, *before]))
 
 
-def test_only_what_is_evidence_smears_a_day_by_counters(evidence):
-    event = Point(BEFORE, AFTER, 4).event(is_cumulative=False)
-    write(evidence, replace(event, owner=None))
-    assert told_of_days(evidence, EvidenceSource.EVENTS) == [(1, 0), (1, 0), (0, 0)]
-    assert told_of_days(evidence, EvidenceSource.COUNTERS) == [(0, 0), (0, 0), (0, 0)]
+@pytest.mark.parametrize(
+    ("changed", "by_counters"),
+    [
+        pytest.param({"owner": None}, 0, id="of no owner"),
+        pytest.param({}, 0, id="of an owner, and in none of its sums"),
+        pytest.param({"histogram": Histogram(5, ((3, 4),))}, 1, id="of an owner's durations"),
+    ],
+)
+def test_only_what_is_evidence_smears_a_day_by_counters(evidence, changed, by_counters):
+    write(evidence, replace(Point(BEFORE, AFTER, 4).event(is_cumulative=False), **changed))
+    assert told_of_days(evidence, EvidenceSource.EVENTS)[0] == (1, 0)
+    assert told_of_days(evidence, EvidenceSource.COUNTERS)[0] == (by_counters, 0)
 
 
 @pytest.mark.parametrize(
