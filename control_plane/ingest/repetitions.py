@@ -77,10 +77,10 @@ class Repetitions:
 
     def book(self, repeated: Repeated) -> Rebooked:
         """Return what runs add, as their records would one by one."""
-        version = repeated.origin.service_version
+        version, ids = repeated.origin.service_version, repeated.origin.assignment_ids
         booked = Rebooked([], [])
         for run in repeated.runs:
-            owner = self._owner(repeated.ids_of(run), version)
+            owner = self._owner(run.assignment_ids or ids, version)
             alone = run.said
             if owner is not None:
                 events, sightings, alone = self._book(run.prompt_id, run.said, owner, version)

@@ -9,8 +9,7 @@ from control_plane.stores.seen import SEEN_BUCKET_S
 Numbers: TypeAlias = Sequence[int | str]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptKey:
+class PromptKey(NamedTuple):
     """Which prompt of which owner. `suffix` is a digest: no prompt id is stored."""
 
     pseudonym: str
@@ -90,13 +89,16 @@ class ToldPrompts:
     ) -> None:
         """Add events of a prompt; other events of it may be added before and after."""
         told, likes, days = self.prompts, self._like_places, self._day_places
+        minute = salt = 0
         told += (prompt.suffix, prompt.pseudonym, prompt.owner_bucket, len(events))
         for like, digest, second, day, numbers in events:
             # An identity is remembered by minute, like those that are of no prompt.
-            token = digest ^ second // SEEN_BUCKET_S * _MINUTE
+            if second // SEEN_BUCKET_S != minute:
+                minute = second // SEEN_BUCKET_S
+                salt = minute * _MINUTE
             told += (
                 likes.get(like) or self._place_of_like(like),
-                (token & _TOKEN_BITS).to_bytes(8, "big"),
+                ((digest ^ salt) & _TOKEN_BITS).to_bytes(8, "big"),
                 second,
                 days.get(day) or self._place_of_day(day),
                 numbers or False,

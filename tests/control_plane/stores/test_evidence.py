@@ -235,7 +235,7 @@ def test_a_prompt_without_an_end_is_lost_after_a_day_and_found_when_the_end_come
 
 
 def test_overdue_prompts_are_closed_a_few_at_a_time(evidence):
-    prompts = [replace(OWNER, suffix=f"prompt-{number}") for number in range(5)]
+    prompts = [OWNER._replace(suffix=f"prompt-{number}") for number in range(5)]
     write(evidence, *(event(START, at, prompt=each) for at, each in enumerate(prompts)))
     assert [evidence.lose_overdue(HERE, NOW, at_most=2) for _ in range(4)] == [2, 2, 1, 0]
 
@@ -287,7 +287,7 @@ def test_a_counter_stops_at_the_largest_exact_number_instead_of_failing(evidence
 
 def test_sums_keep_large_numbers_exact(evidence):
     for number, tokens in enumerate((2**52, 2**51 + 1)):
-        prompt = replace(OWNER, suffix=f"prompt-{number}")
+        prompt = OWNER._replace(suffix=f"prompt-{number}")
         write(evidence, event(replace(END, tokens=tokens), number, prompt=prompt))
     assert [row.tokens for row in rows(evidence)] == [2**52 + 2**51 + 1]
 
@@ -325,7 +325,7 @@ def test_a_call_that_fails_leaves_nothing_half_written(any_store, evidence):
         write(
             evidence,
             event(END, 2),
-            event(START, 3, prompt=replace(OWNER, suffix="prompt-2"), cells=(new_cell,)),
+            event(START, 3, prompt=OWNER._replace(suffix="prompt-2"), cells=(new_cell,)),
         )
 
     assert {key: any_store.dump(key) for key in any_store.keys("*")} == before
@@ -368,7 +368,7 @@ def test_what_cannot_be_added_is_refused_by_name(make, field):
 
 def test_one_owner_has_a_row_for_each_mode_and_version(evidence):
     newer = replace(GUARD, version="2.0.0")
-    second = replace(OWNER, suffix="prompt-2")
+    second = OWNER._replace(suffix="prompt-2")
     write(evidence, event(START, 1), event(START, 2, prompt=second, cells=(newer,)))
     found = evidence.owner_rows(HERE, OWNER.pseudonym, OWNER.owner_bucket, [FRIDAY, SATURDAY])
     assert {cell for cell, _ in found} == {GUARD, newer}
