@@ -26,6 +26,8 @@ class _Families(NamedTuple):
     dropped: CounterMetricFamily
     last_record: GaugeMetricFamily
     still: GaugeMetricFamily
+    skewed: GaugeMetricFamily
+    incomplete: GaugeMetricFamily
 
 
 class IntakeSeries:
@@ -111,6 +113,16 @@ def _families() -> _Families:
             "Records under assignment ids from before a rollback that came after it.",
             labels=["environment", "guard"],
         ),
+        skewed=GaugeMetricFamily(
+            "guard_telemetry_skewed_sources",
+            "Producers and versions whose clock seems to be wrong.",
+            labels=["environment"],
+        ),
+        incomplete=GaugeMetricFamily(
+            "guard_telemetry_incomplete_days",
+            "Days of the last 14 that are over, of the environment's age, and are not complete.",
+            labels=["environment"],
+        ),
     )
 
 
@@ -140,6 +152,9 @@ def _tell(families: _Families, health: IntakeHealth) -> None:
     families.dropped.add_metric([name], counts.dropped_attributes)
     if health.last_record_at is not None:
         families.last_record.add_metric([name], health.last_record_at.timestamp())
+    families.skewed.add_metric([name], sum(each.is_skewed for each in health.sources))
+    incomplete = sum(each.reason is not None for each in health.days)
+    families.incomplete.add_metric([name], incomplete)
     still: dict[str, int] = {}
     for each in health.still_enforcing:
         still[each.guard] = still.get(each.guard, 0) + each.records

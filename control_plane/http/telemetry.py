@@ -104,7 +104,10 @@ class DayHealthAnswer(_Read):
 
 
 class IntakeHealthAnswer(Answer):
-    """The telemetry of one environment; `days` are the last 14, whatever waves they lie in."""
+    """The telemetry of one environment.
+
+    `days` are the last 14, whatever waves they lie in, and fewer of a younger environment.
+    """
 
     environment: str
     state: TelemetryState

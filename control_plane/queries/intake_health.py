@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+import orjson
+
 from control_plane.commands.changes import load_environment
 from control_plane.context import Context
 from control_plane.queries.days import floor_of
@@ -87,7 +89,8 @@ class IntakeHealth:
     """The telemetry of one environment, `sources` by producer and version.
 
     `instances` are some of the processes that something is wrong with, worst first; what all
-    processes got wrong is in the counts.
+    processes got wrong is in the counts. `days` are the last 14 that are over, or as many as the
+    environment has seen.
     """
 
     environment: str
@@ -133,10 +136,14 @@ def intake_health(context: Context, environment: str) -> IntakeHealth:
 def environment_days(
     context: Context, environment: str, source: EvidenceSource = EvidenceSource.EVENTS
 ) -> tuple[DayHealth, ...]:
-    """Return the last 14 days that are over, newest last, whatever waves they lie in."""
+    """Return the last 14 days that are over, newest last, whatever waves they lie in.
+
+    There are fewer while the environment is younger than that.
+    """
     today = context.clock.now().date()
     back = range(DAYS_SHOWN + COMPARED_DAYS, 0, -1)
     looked_at = [today - timedelta(days=at) for at in back]
+    first = _first_day(context, environment)
     sealed = {
         each.day: each for each in context.evidence.sealed_days(environment, looked_at, source)
     }
@@ -152,7 +159,16 @@ def environment_days(
             day_notes(sealed[day]) if day in sealed else (),
         )
         for day in looked_at[-DAYS_SHOWN:]
+        if day >= first
     )
+
+
+def _first_day(context: Context, environment: str) -> date:
+    """Return the day on which the environment was created; imported evidence may be older."""
+    entries = context.environments.audit_after(environment, after=None, count=1)
+    created = (datetime.fromisoformat(orjson.loads(entry.text)["at"]) for _, entry in entries)
+    began = (moment.date() for moment in created)
+    return min((*began, *context.evidence.days(environment)), default=date.min)
 
 
 def _source(found: SourceCounts) -> SourceHealth:

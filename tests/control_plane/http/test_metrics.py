@@ -1,6 +1,7 @@
 """What Prometheus reads, and who may read it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,6 +12,7 @@ from control_plane.commands.environments import create_environment
 from control_plane.ingest.rejections import IgnoreReason, RejectReason
 from reducer.vocabulary import Invariant, Mode, Role
 from tests.control_plane.hosts import Host, Prompt, assigned, logs
+from tests.control_plane.lives import Life
 from tests.control_plane.worlds import (
     ENVIRONMENT,
     GUARD,
@@ -112,6 +114,21 @@ def test_without_any_record_no_time_of_a_last_one_is_told(client, context):
     names = {sample.name for sample in samples(scrape(client, context))}
     assert "guard_telemetry_last_record_timestamp_seconds" not in names
     assert "guard_control_plane_build_info" in names
+
+
+def test_wrong_clocks_and_days_that_do_not_count_are_told(store):
+    life = Life.begin(store)
+    life.live(2)
+    client = create_app(life.context).test_client()
+    before = scrape(client, life.context)
+    assert value(before, "guard_telemetry_skewed_sources") == 1  # it told of a day at once
+    assert value(before, "guard_telemetry_incomplete_days") == 1  # that of the creation
+    now = life.calendar.now
+    life.host.tell(replace(next(iter(life.prompts(now.date()))), at=now - timedelta(minutes=1)))
+    life.calendar.now = now + timedelta(days=1)
+    after = scrape(client, life.context)
+    assert value(after, "guard_telemetry_skewed_sources") == 0
+    assert value(after, "guard_telemetry_incomplete_days") == 2  # and one that is not sealed
 
 
 def test_a_token_of_one_environment_reads_no_other(client, context):

@@ -13,7 +13,7 @@ from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode
 from tests.control_plane.counting import Interval, metrics
 from tests.control_plane.hosts import Calendar, Host, Prompt, issued, logs, pseudonym_in
-from tests.control_plane.lives import Life
+from tests.control_plane.lives import BEGAN, Life
 from tests.control_plane.worlds import (
     ENVIRONMENT,
     GUARD,
@@ -231,8 +231,26 @@ def test_what_nobody_vouches_for_changes_nothing_and_is_told(context, host):
 
 def test_each_day_of_an_environment_says_why_it_is_not_complete(store):
     life = Life.begin(store)
+    began = life.today
     life.live(2)
     days = environment_days(life.context, ENVIRONMENT)
-    assert len(days) == 14
-    assert [each.reason for each in days[-2:]] == [None, None]
-    assert days[0].reason == "it is not sealed yet"
+    assert [each.day for each in days] == [began + timedelta(days=at) for at in range(3)]
+    assert days[0].reason == "no heartbeat shows that intake was up"
+    assert [each.reason for each in days[1:]] == [None, None]
+    life.calendar.now += timedelta(days=20)
+    assert len(environment_days(life.context, ENVIRONMENT)) == 14
+
+
+def test_days_before_an_environment_existed_are_not_missed(store):
+    life = Life.begin(store)
+    assert environment_days(life.context, ENVIRONMENT) == ()
+    life.calendar.now += timedelta(minutes=20)
+    (day,) = environment_days(life.context, ENVIRONMENT)
+    assert (day.day, day.reason) == (BEGAN.date(), "it is not sealed yet")
+
+
+def test_evidence_from_before_an_environment_was_created_here_is_shown(store):
+    life = Life.begin(store)
+    life.context.imports.into(ENVIRONMENT).add_day(BEGAN.date() - timedelta(days=3), {})
+    days = environment_days(life.context, ENVIRONMENT)
+    assert [each.day for each in days] == [BEGAN.date() - timedelta(days=at) for at in (3, 2, 1)]
