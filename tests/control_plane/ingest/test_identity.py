@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.ingest.identity import canonical, digest63, event_identity
+from control_plane.ingest.identity import canonical, digest63, event_identity, prompt_digest
 from control_plane.ingest.otlp import KeyValues
 
 WHO = ("internal", "identical_call", "AAAAAAAAAAAAAAAA")
@@ -21,6 +21,25 @@ def test_the_digest_fits_a_signed_64_bit_integer_with_room(text):
 @given(st.lists(st.text(max_size=5), max_size=4), st.lists(st.text(max_size=5), max_size=4))
 def test_different_fields_give_different_digests(first, second):
     assert (digest63(*first) == digest63(*second)) is (first == second)
+
+
+@given(st.text(), st.text())
+def test_the_identity_of_an_event_fits_a_signed_64_bit_integer_too(prompt_id, part):
+    identity = event_identity(*WHO, event_name="e", prompt_id=prompt_id, part=part)
+    assert 0 <= identity < 2**63
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), unique=True))
+def test_different_events_of_different_prompts_have_different_identities(told):
+    found = {
+        event_identity(*WHO, event_name="e", prompt_id=prompt, part=part) for prompt, part in told
+    }
+    assert len(found) == len(told)
+
+
+def test_a_prompt_has_another_name_in_the_store_than_in_its_identities():
+    suffix, half = prompt_digest(WHO[2], "p")
+    assert int(suffix, 16) >> 1 != half
 
 
 def test_one_prompt_under_two_guards_is_two_events():

@@ -278,3 +278,14 @@ def test_what_is_kept_is_bounded_whatever_is_sent():
     for message in said:
         read(body_of([message]), few)
     assert 0 < len(repeats(read(body_of(said), few))) < 20
+
+
+def test_of_records_that_never_repeat_few_are_learned():
+    forms = Forms()
+    numbered = ({**TRANSITION, "agent.guard.sequence": at} for at in range(2000))
+    event = "agent.guard.transition"
+    said = [message_of(((event, told), "p", None, NOW_NS, {})) for told in numbered]
+    for message in said:
+        assert repeats(read(body_of([message]), forms)) == []
+    learned = len(repeats(read(body_of(said), forms)))
+    assert 512 <= learned < 700
