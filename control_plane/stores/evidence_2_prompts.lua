@@ -199,12 +199,6 @@ local function count_records(batch, prompt, ended, sign)
   for _, told in pairs(prompt.x or {}) do count_record(batch, told, sign) end
 end
 
--- In the last minutes of a day, so that a host exports it on the next one.
-local LATE_S = 300
-local function is_late_in_day(second)
-  return second % 86400 >= 86400 - LATE_S
-end
-
 -- Add all that a prompt adds to the sums; with the sign -1 take it back. A prompt is booked on the
 -- day of its start, as far as that is known; an end without a start counts as started.
 local function count(batch, prompt, sign)

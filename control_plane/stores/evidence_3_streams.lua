@@ -31,12 +31,16 @@ local function point_of(event)
   return { d = event[7], t = numbers[3], v = numbers[4], k = numbers[7], b = buckets }
 end
 
+-- By place 5 of a point's guards: what it shows of a host that numbers nothing.
+local SHOWS = { 'counted', 'witnessed' }
+
 local function add_to_owner(batch, event, point, sign)
   local cell, places = event[9][3], event[9][4]
   if not cell then return end
   local change = change_of(batch, cell_id(batch, cell), point.d, { p = event[5], b = event[6] })
   local sums, by = inner(batch.days, point.d), sign * point.v
-  if event[9][5] > 0 then add(sums, event[9][5] == 1 and 'counted' or 'witnessed', by) end
+  local shows = SHOWS[event[9][5]]
+  if shows then add(sums, shows, by) end
   for _, place in ipairs(places) do
     add(change.sums, place, by)
     if place == STARTED then add(sums, 'ch' .. event[11][5], by) end
@@ -90,6 +94,8 @@ local function tell_days(batch, event, point, from, sign)
   if #days == 1 then return end
   local is_evidence = event[9][3] and (#event[9][4] > 0 or next(point.b))
   for _, smeared in ipairs(days) do tell(smeared, 'smeared', is_evidence) end
+  local shows = event[9][3] and SHOWS[event[9][5]]
+  if shows then add(inner(batch.days, point.d), shows .. '_since', sign * point.v) end
 end
 
 -- From when on what follows a point counts: of a point at midnight that is behind its day.

@@ -41,16 +41,13 @@ local function find_cells(batch, like)
   for _, guard in ipairs(like.guards) do guard.cell = cell_id(batch, guard.cell_name) end
 end
 
--- Transitions are the records that are counted one by one: evidence_2_prompts.lua counts the others. What
--- happens in the last minutes of a day may be counted by its host on the next one.
+-- Transitions are the records that are counted one by one: evidence_2_prompts.lua counts the others.
 local function count_transition(batch, event)
   local sums, conforming = inner(batch.days, event.day), event.like.conforming
   if conforming < 0 then return end
   add(sums, 'records', 1)
   add(sums, 'conforming', conforming)
-  if event.numbers[1] >= 0 then return end
-  add(sums, 'unnumbered', 1)
-  if is_late_in_day(event.second) then add(sums, 'unnumbered_late', 1) end
+  if event.numbers[1] < 0 then add(sums, 'unnumbered', 1) end
 end
 
 local function take_event(batch, prompt, event)

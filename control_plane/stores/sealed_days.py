@@ -8,6 +8,8 @@ from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
 
 HOURS = 24
+# Sums of what counters of hosts that number nothing show; those of "_since" are of before midnight.
+_COUNTERS = ("counted", "witnessed")
 
 
 class DayFields:
@@ -51,7 +53,7 @@ class Around(NamedTuple):
         """
         count, before = self.day.count, self.before
         counted, recorded = count("counted"), count("unnumbered")
-        early = max(before.count("unnumbered") - before.count("counted"), 0)
+        early = max(before.count("unnumbered") - before.count("counted"), count("counted_since"), 0)
         missing = max(counted - recorded - early, 0)
         if not missing:
             return count("covered")
@@ -61,17 +63,17 @@ class Around(NamedTuple):
     def uncounted(self) -> int:
         """The transitions without a number that no counter of their host shows.
 
-        Those of the last minutes of the day may be among what was counted on the next one.
+        What points of the next day tell across midnight may be of this one.
         """
-        count = self.day.count
-        later = min(count("unnumbered_late"), max(self.after.count("counted"), 0))
-        return max(count("unnumbered") - max(count("counted"), 0) - later, 0)
+        counted = self.day.count("counted") + self.after.count("counted_since")
+        return min(max(self.day.count("unnumbered") - counted, 0), self.day.count("unnumbered"))
 
     @property
     def unwitnessed(self) -> int:
         """The ended prompts with tool calls of hosts that number nothing, if no counter came."""
-        count = self.day.count
-        return 0 if count("counted") > 0 or count("witnessed") > 0 else count("called")
+        day, after = self.day, self.after
+        came = sum(day.count(name) + after.count(f"{name}_since") for name in _COUNTERS)
+        return 0 if came > 0 else day.count("called")
 
 
 def sealed_day(day: date, around: Around, source: EvidenceSource) -> SealedDay:

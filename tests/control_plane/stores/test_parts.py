@@ -169,25 +169,24 @@ def test_a_day_tells_how_many_records_no_counter_shows(evidence, recorded, count
 
 
 @pytest.mark.parametrize(
-    ("second", "counts", "uncounted"),
+    ("began_on", "uncounted", "unwitnessed"),
     [
-        pytest.param(86_399, 1, 0, id="of the last second, counted after midnight"),
-        pytest.param(86_100, 1, 0, id="of five minutes before midnight"),
-        pytest.param(86_099, 1, 1, id="of a second earlier"),
-        pytest.param(86_399, 0, 1, id="of the last second, counted nowhere"),
+        pytest.param(DAYS[1], 0, 0, id="by a point that tells across midnight"),
+        pytest.param(DAYS[1] + timedelta(days=1), 1, 1, id="by a point that began after midnight"),
+        pytest.param(None, 1, 1, id="by a point that does not say when it began"),
     ],
 )
-def test_a_record_of_the_last_minutes_may_be_counted_on_the_next_day(
-    evidence, second, counts, uncounted
+def test_what_happened_before_midnight_may_be_counted_on_the_next_day(
+    evidence, began_on, uncounted, unwitnessed
 ):
-    environment = f"parts-{next(_numbers)}"
-    midnight = int(datetime.combine(DAYS[1], time(), UTC).timestamp())
-    late = replace(unnumbered(1, DAYS[1]), seen=Seen(1, midnight + second))
-    events = (late, counted(2, DAYS[1] + timedelta(days=1), counts))
-    evidence.write(environment, EvidenceBatch(events))
-    evidence.seal(environment, DAYS[1], at=LATER, longest_outage_seconds=0.0)
-    (sealed,) = evidence.sealed_days(environment, [DAYS[1]])
-    assert sealed.uncounted == uncounted
+    environment, day = f"parts-{next(_numbers)}", DAYS[1]
+    point = replace(counted(2, day + timedelta(days=1), 1), began_on=began_on)
+    called = replace(unnumbered(3, day), news=Called(1), is_conforming=None)
+    prompt = (unnumbered(1, day), called, *told_whole(5, day))
+    evidence.write(environment, EvidenceBatch((*prompt, point)))
+    evidence.seal(environment, day, at=LATER, longest_outage_seconds=0.0)
+    (sealed,) = evidence.sealed_days(environment, [day])
+    assert (sealed.uncounted, sealed.unwitnessed) == (uncounted, unwitnessed)
 
 
 @pytest.mark.parametrize(
@@ -217,3 +216,19 @@ def test_a_day_tells_prompts_with_calls_whose_hosts_counters_never_came(
     evidence.seal(environment, day, at=LATER, longest_outage_seconds=0.0)
     (sealed,) = evidence.sealed_days(environment, [day])
     assert (sealed.ended, sealed.unwitnessed) == (1, unwitnessed)
+
+
+@pytest.mark.parametrize(
+    ("began_on", "covered"),
+    [
+        pytest.param(DAYS[0], 1, id="across midnight"),
+        pytest.param(DAYS[1], 0, id="within the day"),
+    ],
+)
+def test_what_a_point_tells_across_midnight_is_not_missed_on_its_day(evidence, began_on, covered):
+    environment, day = f"parts-{next(_numbers)}", DAYS[1]
+    point = replace(counted(2, day, 1), began_on=began_on)
+    evidence.write(environment, EvidenceBatch((*told_whole(5, day), point)))
+    evidence.seal(environment, day, at=LATER, longest_outage_seconds=0.0)
+    (sealed,) = evidence.sealed_days(environment, [day])
+    assert (sealed.ended, sealed.covered) == (1, covered)
