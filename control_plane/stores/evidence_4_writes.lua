@@ -223,16 +223,6 @@ end
 local function write_sources(batch, payload)
   local key, producer = 'hs:' .. batch.slot, payload.producer
   local function source(version, field) return cjson.encode({ producer, version, field }) end
-  for _, counts in ipairs({ payload.sources, batch.sources }) do
-    for version, fields in pairs(counts) do
-      for field, by in pairs(fields) do
-        if by ~= 0 then
-          local name = source(version, field)
-          count_bounded(key, MOST_SOURCES, name, by, source(OTHER, field))
-        end
-      end
-    end
-  end
   local function note_time(version, field)
     local name = source(version, field)
     if redis.call('HEXISTS', key, name) == 0 and redis.call('HLEN', key) >= MOST_SOURCES then
@@ -241,15 +231,21 @@ local function write_sources(batch, payload)
     redis.call('HSET', key, source(version, field), batch.now)
     return version
   end
+  for _, counts in ipairs({ payload.sources, batch.sources }) do
+    for version, fields in pairs(counts) do
+      for field, by in pairs(fields) do
+        if by ~= 0 then
+          local name = source(version, field)
+          count_bounded(key, MOST_SOURCES, name, by, source(OTHER, field))
+          -- By this a version is forgotten of which nothing was ever accepted. A duplicate was, before.
+          if field ~= 'duplicate' and not batch.newest[version] then note_time(version, 'last_heard_s') end
+        end
+      end
+    end
+  end
   for version, second in pairs(batch.newest) do
     local known = note_time(version, 'last_record_s')
     redis.call('HSET', key, source(known, 'ahead_s'), second - batch.now)
-  end
-  -- A version of which nothing new was accepted is forgotten by when it was last heard of.
-  for _, counts in ipairs({ payload.sources, batch.sources }) do
-    for version in pairs(counts) do
-      if not batch.newest[version] then note_time(version, 'last_heard_s') end
-    end
   end
 end
 
