@@ -30,6 +30,18 @@ class CutOff(SlowBody):
         super().__init__("the body did not arrive in the time that a request may take")
 
 
+class BrokenChunks(OSError):
+    """Raised by a read of a body whose chunks are not framed as HTTP has it."""
+
+    def __init__(self) -> None:
+        # gunicorn closes a connection that was reset without a word
+        super().__init__(
+            errno.ECONNRESET,
+            "the chunks of the body are not framed as HTTP has it (RFC 9112, 7.1); mend the sender "
+            "or what is between, or send a Content-Length",
+        )
+
+
 class ByteStream(Protocol):
     """What WSGI offers as `wsgi.input`."""
 

@@ -17,6 +17,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import ThreadWorker
 
+from control_plane.chunks import watch_chunks
 from control_plane.http.access_log import masked_path
 from control_plane.settings import Settings
 from control_plane.slow_senders import Places, WatchedSocket
@@ -104,6 +105,11 @@ class WebWorker(ThreadWorker):
             return super().handle(conn)
         finally:
             self._began.pop(conn, None)
+
+    def handle_request(self, req: Request, conn: "TConn") -> bool:
+        """Answer one request; a chunk that is malformed is a fault of its body."""
+        watch_chunks(req)
+        return super().handle_request(req, conn)
 
     def _hand_over(self, conn: "TConn") -> None:
         """Give the parser what the loop read, and let it read the rest under watch."""

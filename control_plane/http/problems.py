@@ -13,7 +13,7 @@ from control_plane import errors
 from control_plane.errors import GuardwaveError
 from control_plane.http import otlp, problem_types
 from control_plane.http.access_log import masked_path
-from control_plane.otlp_door import SlowBody
+from control_plane.otlp_door import BrokenChunks, SlowBody
 
 MEDIA_TYPE = "application/problem+json"
 API_PATHS = ("/api/", "/v1/", "/ofrep/", "/problems/", "/healthz", "/readyz", "/metrics")
@@ -69,9 +69,9 @@ def register(app: Flask, page: Page, asks_for_page: AsksForPage) -> None:
         return problem(error)
 
     def of_http(error: HTTPException) -> BaseResponse:
-        slow = _slow_body(error)
-        if slow is not None:
-            return on_purpose(slow)
+        unread = _unread_body(error)
+        if unread is not None:
+            return on_purpose(unread)
         status = error.code
         if status is None or status < 400:
             return error.get_response()
@@ -92,12 +92,17 @@ def register(app: Flask, page: Page, asks_for_page: AsksForPage) -> None:
     app.register_blueprint(problem_types.blueprint)
 
 
-def _slow_body(error: HTTPException) -> errors.BodyTooSlow | None:
+def _unread_body(error: HTTPException) -> GuardwaveError | None:
     # Werkzeug takes every fault of reading a body for a client that hung up
-    cause = error.__context__
-    if not isinstance(error, ClientDisconnected) or not isinstance(cause, SlowBody):
+    if not isinstance(error, ClientDisconnected):
         return None
-    return errors.BodyTooSlow(f"{cause.strerror}; send it again")
+    match error.__context__:
+        case SlowBody() as cause:
+            return errors.BodyTooSlow(f"{cause.strerror}; send it again")
+        case BrokenChunks() as cause:
+            return errors.BadRequest(f"{cause.strerror}")
+        case _:
+            return None
 
 
 def _http_problem(error: HTTPException, status: int) -> Response:

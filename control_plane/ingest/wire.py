@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
-from control_plane.otlp_door import SlowBody
+from control_plane.otlp_door import BrokenChunks, SlowBody
 
 PIECE = 64 * 1024
 GZIP_MEMBERS = 1024
@@ -133,6 +133,8 @@ def _pieces(stream: ByteStream, content_length: int | None, *, limits: Limits) -
             piece = stream.read(wanted)
         except SlowBody as refused:
             raise Busy(f"{refused.strerror}; send it again") from refused
+        except BrokenChunks as broken:
+            raise BadBody(broken.strerror) from broken
         except OSError as broken:
             raise BadBody("the body broke off while it was read; send it again") from broken
         if not piece:

@@ -158,6 +158,41 @@ def test_who_is_cut_off_may_send_again_and_who_hangs_up_is_told_that(store_serve
                 assert until_closed(client).startswith("HTTP/1.1 400 ")
 
 
+BROKEN_CHUNKS: Mapping[str, bytes] = {
+    "a size in other words": b"zz\r\n{}\r\n0\r\n\r\n",
+    "a size below zero": b"-2\r\n{}\r\n0\r\n\r\n",
+    "no size": b"\r\n{}\r\n0\r\n\r\n",
+    "more than the size": b"2\r\n{}XX\r\n0\r\n\r\n",
+    "an extension that is none": b"2;=\r\n{}\r\n0\r\n\r\n",
+    "a trailer that is none": b"2\r\n{}\r\n0\r\nno colon\r\n\r\n",
+    "a size without an end": b"0" * 9000,
+}
+
+
+def test_a_body_of_malformed_chunks_is_a_bad_request_and_ends_the_connection(
+    store_server, store, capfd
+):
+    context = world_in(context_over(store), Mode.SHADOW).context
+    with web_worker(store_server) as address:
+        for path, token in tokens(context).items():
+            head = half_a_body(path, token).removesuffix(b"1\r\n{\r\n")
+            for kind, body in BROKEN_CHUNKS.items():
+                answer = answer_to(address, head + body + b"GET /healthz HTTP/1.1\r\n\r\n")
+                assert answer.startswith("HTTP/1.1 400 "), (path, kind)
+                assert answer.count("HTTP/1.1 ") == 1, (path, kind)
+                assert "Connection: close" in answer, (path, kind)
+                assert "send a Content-Length" in answer, (path, kind)
+
+        # Refused or answered before the body is read: that answer stands alone.
+        for path, status in (("/v1/logs", 401), ("/healthz", 405)):
+            head = half_a_body(path, "nobody").removesuffix(b"1\r\n{\r\n")
+            answer = answer_to(address, head + BROKEN_CHUNKS["no size"])
+            assert answer.startswith(f"HTTP/1.1 {status} ")
+            assert answer.count("HTTP/1.1 ") == 1
+
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
 def test_a_head_in_pieces_and_heads_sent_together_are_answered(store_server):
     head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     with web_worker(store_server) as address, connect(address) as client:
