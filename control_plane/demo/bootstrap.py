@@ -21,6 +21,7 @@ from control_plane.demo.history import HistoryImport
 from control_plane.demo.story import GUARD, SEED, VERSION, Fleet
 from control_plane.errors import StartError
 from control_plane.jobs.evaluating import evaluate_gate
+from control_plane.jobs.leases import lease_kept
 from control_plane.state import Action, Actor, ActorKind, Environment, PromotionStatus
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.eligibility import Ownership
@@ -169,7 +170,8 @@ def _promote(context: Context, gate: Gate, to: Mode, *, at: datetime) -> None:
     name = INTERNAL
     asked = request_evaluation(then, name, GUARD, gate=gate, actor=_ACTOR)
     fence = then.jobs.lease(name, _HOLDER)
-    done = evaluate_gate(then, name, GUARD, asked.id, fence=fence)
+    with lease_kept(then.jobs, name, _HOLDER):
+        done = evaluate_gate(then, name, GUARD, asked.id, fence=fence)
     if done is None or done.verdict != Verdict.WITHIN or done.digest is None:
         sentence = "it was not evaluated" if done is None else done.sentence
         raise StartError(f"the story's {gate} gate is not within: {sentence}")

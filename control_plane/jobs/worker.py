@@ -2,8 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import date
 
 from control_plane.commands.promotions import carry_out, refuse_promotion
@@ -15,16 +13,16 @@ from control_plane.jobs.evaluating import (
     fail_evaluation,
     request_due_evaluations,
 )
+from control_plane.jobs.leases import lease_kept
 from control_plane.jobs.looking import look_for_harm, request_due_looks
 from control_plane.jobs.pending import queue_pending
 from control_plane.jobs.planner import Planner
 from control_plane.jobs.planning import fail_plan
 from control_plane.jobs.retention import Retention
 from control_plane.jobs.sealing import latest_due_day, seal_due_days
-from control_plane.stores.jobs import LEASE_MS, Job, JobKind
+from control_plane.stores.jobs import Job, JobKind
 
 TICK_S = 0.2
-RENEW_S = LEASE_MS / 3000
 
 _log = logging.getLogger("guardwave.worker")
 
@@ -93,7 +91,7 @@ class Worker:
         job = context.jobs.take(environment) or self._forgotten(environment)
         if job is None:
             return False
-        with self._lease_kept(environment):
+        with lease_kept(context.jobs, environment, self._holder):
             self._do(environment, job, fence)
         if context.jobs.lease(environment, self._holder) == fence:
             # Otherwise the job is the next holder's, who takes it over.
@@ -116,24 +114,6 @@ class Worker:
         self._unchecked.remove(environment)
         queue_pending(self._context, environment)
         return self._context.jobs.take(environment)
-
-    @contextmanager
-    def _lease_kept(self, environment: str) -> Iterator[None]:
-        """Renew the lease while a job runs: a large gate takes longer than a lease lasts."""
-        ended = threading.Event()
-
-        def renew() -> None:
-            while not ended.wait(RENEW_S):
-                with suppress(StoreUnavailable):
-                    self._context.jobs.lease(environment, self._holder)
-
-        thread = threading.Thread(target=renew, name="lease", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
 
     def _do(self, environment: str, job: Job, fence: int) -> None:
         try:

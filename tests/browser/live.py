@@ -25,6 +25,7 @@ from control_plane.context import Context, over
 from control_plane.demo import bootstrap
 from control_plane.demo.story import GUARD, VERSION
 from control_plane.jobs.evaluating import evaluate_gate
+from control_plane.jobs.leases import lease_kept
 from control_plane.policy import load
 from control_plane.settings import Settings
 from control_plane.startup import open_store
@@ -100,7 +101,8 @@ def _past(client: redis.Redis, settings: Settings) -> str:
     context = replace(context, clock=fixed(now))
     fence = context.jobs.lease(bootstrap.PUBLIC, _ACTOR.id)
     asked = request_evaluation(context, bootstrap.PUBLIC, GUARD, gate=Gate.SHADOW, actor=_ACTOR)
-    evaluate_gate(context, bootstrap.PUBLIC, GUARD, asked.id, fence=fence)
+    with lease_kept(context.jobs, bootstrap.PUBLIC, _ACTOR.id):
+        evaluate_gate(context, bootstrap.PUBLIC, GUARD, asked.id, fence=fence)
     context.jobs.release(bootstrap.PUBLIC)
     _latched(context)
     return sign_in_link(over(client, clock=Clock(), policies=context.policies), settings, name="me")

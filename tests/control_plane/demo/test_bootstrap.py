@@ -15,6 +15,7 @@ from control_plane.demo import bootstrap
 from control_plane.demo.bootstrap import INTERNAL, PUBLIC
 from control_plane.demo.story import GUARD
 from control_plane.jobs.evaluating import evaluate_gate
+from control_plane.jobs.leases import lease_kept
 from control_plane.policy import load
 from control_plane.queries.days import complete_days, wave_days
 from control_plane.settings import Settings
@@ -86,7 +87,8 @@ def test_public_cloud_ends_in_shadow_with_a_week_that_counts(past):
     assert len(complete_days(wave_days(past.context, PUBLIC, wave))) == 7
     asked = request_evaluation(past.context, PUBLIC, GUARD, gate=Gate.SHADOW, actor=SYSTEM)
     fence = past.context.jobs.lease(PUBLIC, "test")
-    done = evaluate_gate(past.context, PUBLIC, GUARD, asked.id, fence=fence)
+    with lease_kept(past.context.jobs, PUBLIC, "test"):
+        done = evaluate_gate(past.context, PUBLIC, GUARD, asked.id, fence=fence)
     assert done is not None
     assert done.verdict == "within"
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from control_plane.commands.evaluations import request_evaluation
-from control_plane.jobs import worker as worker_module
+from control_plane.jobs import leases
 from control_plane.jobs.worker import Worker
 from control_plane.state import EvaluationStatus, PromotionStatus
 from control_plane.stores.jobs import Job, JobKind
@@ -84,9 +84,8 @@ def test_a_worker_that_was_taken_for_dead_finishes_nothing(life):
 
 def test_a_job_that_lost_its_lease_is_left_to_the_next_holder(life):
     number = ask(life)
-    worker = Worker(life.context, holder="one")
     fence = life.context.jobs.lease(ENVIRONMENT, "one")
-    with worker._lease_kept(ENVIRONMENT):
+    with leases.lease_kept(life.context.jobs, ENVIRONMENT, "one"):
         life.context.jobs.take(ENVIRONMENT)
         expire_lease(life)
         assert life.context.jobs.lease(ENVIRONMENT, "two") > fence
@@ -96,12 +95,11 @@ def test_a_job_that_lost_its_lease_is_left_to_the_next_holder(life):
 
 
 def test_a_lease_is_renewed_while_a_job_runs(life, monkeypatch):
-    monkeypatch.setattr(worker_module, "RENEW_S", 0.001)
+    monkeypatch.setattr(leases, "RENEW_S", 0.001)
     lease = EnvironmentKeys(ENVIRONMENT).lease
-    worker = Worker(life.context, holder="one")
     life.context.jobs.lease(ENVIRONMENT, "one")
     life.store.pexpire(lease, 2000)
-    with worker._lease_kept(ENVIRONMENT):
+    with leases.lease_kept(life.context.jobs, ENVIRONMENT, "one"):
         assert until(lambda: int(life.store.pttl(lease)) > 2000)
 
 
