@@ -93,11 +93,12 @@ def ended_numbers(place: int, time_ns: int, numbers: EndNumbers) -> tuple[int, N
     `place` is that of its outcome. Ends are many, and this takes a fifth of the time.
     """
     duration, turns, _, transitions, input_tokens, output_tokens, after = numbers
-    began = time_ns - int((duration or 0) * NANOSECONDS)
+    began = time_ns if duration is None else time_ns - int(duration * NANOSECONDS)
     bucket = duration_bucket(duration)
+    tokens = (input_tokens or 0) + (output_tokens or 0)
     return began, (
         place,
-        min((input_tokens or 0) + (output_tokens or 0), events.MOST),
+        min(tokens, events.MOST),
         turns or 0,
         False if bucket is None else bucket,
         -1 if transitions is None else transitions,

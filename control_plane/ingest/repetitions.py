@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing
-from control_plane.ingest.event_time import DAY_NS, HOUR_NS, iso_day
+from control_plane.ingest.event_time import DAY_NS, iso_day
 from control_plane.ingest.identity import prompt_digest
 from control_plane.ingest.prompt_news import ended_numbers
 from control_plane.ingest.rejections import Refusal
@@ -32,6 +32,7 @@ class _Days(dict[int, str]):
 # A prompt's end may tell of a day before those that are accepted, and no more.
 _MOST_DAYS = 16
 _DAYS = _Days()
+DAY_SECONDS = 86_400
 _HOURS: Sequence[Numbers] = [(hour,) for hour in range(24)]
 
 
@@ -99,24 +100,26 @@ class Repetitions:
         events: list[Told] = []
         alone: list[Said] = []
         days: dict[int, bool] = {}
+        last, its_day = -1, ""
         for each in said:
             wording, time_ns, numbers, _ = each
             place, guards = tellings[wording]
             if not guards:
                 alone.append(each)
                 continue
-            number, own = time_ns // DAY_NS, None
-            day = _DAYS[number]
-            if place is None:
+            second = time_ns // NANOSECONDS
+            number, own = second // DAY_SECONDS, None
+            if number != last:
+                last, its_day = number, _DAYS[number]
                 days.setdefault(number, False)
-            else:
+            day = its_day
+            if place is not None:
                 days[number] = True
                 if place == AT_START:
-                    own = _HOURS[time_ns % DAY_NS // HOUR_NS]
+                    own = _HOURS[second % DAY_SECONDS // 3600]
                 else:
                     began, own = ended_numbers(place, time_ns, numbers or NO_NUMBERS)
                     day = _DAYS[began // DAY_NS]
-            second = time_ns // NANOSECONDS
             for like, other_half in guards:
                 # as `event_identity` has it
                 events.append((like, half ^ other_half, second, day, own))
