@@ -3,9 +3,29 @@
 import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 SIGNALS = ("logs", "metrics", "traces")
+
+
+class Encoding(StrEnum):
+    """How a request is encoded, and so its answer too (OTLP/HTTP, Response)."""
+
+    PROTOBUF = "application/x-protobuf"
+    JSON = "application/json"
+
+    @classmethod
+    def of(cls, content_type: str | None) -> "Encoding | None":
+        """Return the encoding a Content-Type header names; parameters do not matter."""
+        return _ENCODINGS.get((content_type or "").partition(";")[0].strip().lower())
+
+
+_ENCODINGS = {
+    "application/x-protobuf": Encoding.PROTOBUF,
+    "application/protobuf": Encoding.PROTOBUF,
+    "application/json": Encoding.JSON,
+}
 
 
 class SlowBody(OSError):

@@ -6,13 +6,19 @@ from flask import Blueprint, Response, abort, current_app, request
 # googleapis-common-protos ships no type information
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # see above
 
-from control_plane.otlp_door import SIGNALS, OtlpAnswer, OtlpDoor, request_of, signal_of
+from control_plane.otlp_door import (
+    SIGNALS,
+    Encoding,
+    OtlpAnswer,
+    OtlpDoor,
+    request_of,
+    signal_of,
+)
 
 EXTENSION = "guardwave_otlp"
 
 # google.rpc.Code for what can be wrong before a door is found; anything else is UNKNOWN.
 _RPC_CODES = {404: 5, 405: 12, 413: 8}
-_PROTOBUF = "application/x-protobuf"
 _PATH_ENDS = tuple(f"/v1/{signal}" for signal in SIGNALS)
 
 
@@ -59,8 +65,8 @@ def refusal(status: int, message: str) -> Response:
 
 def _refusal(status: int, message: str) -> Response:
     code = _RPC_CODES.get(status, 2)
-    if request.mimetype == _PROTOBUF:
+    if Encoding.of(request.content_type) is Encoding.PROTOBUF:
         body: bytes = Status(code=code, message=message).SerializeToString()
-        return Response(body, status, content_type=_PROTOBUF)
+        return Response(body, status, content_type=Encoding.PROTOBUF)
     said = orjson.dumps({"code": code, "message": message})
-    return Response(said, status, content_type="application/json")
+    return Response(said, status, content_type=Encoding.JSON)

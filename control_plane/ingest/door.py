@@ -17,6 +17,7 @@ from control_plane.ingest.wire import (
     Limits,
     UnsupportedEncoding,
     WireError,
+    encoding_of,
     read_body,
 )
 from control_plane.otlp_door import OtlpAnswer, OtlpRequest
@@ -48,7 +49,7 @@ class Door:
         4xx or 5xx makes a client drop its data (OTLP/HTTP, Retryable Response Codes).
         """
         try:
-            encoding = Encoding.of(request.content_type)
+            encoding = encoding_of(request.content_type)
         except UnsupportedEncoding as refusal:
             return _refused(Encoding.JSON, refusal.status, str(refusal))
         try:

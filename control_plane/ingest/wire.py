@@ -3,10 +3,10 @@
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar, Protocol
 
 from control_plane.otlp_door import BrokenChunks, SlowBody
+from control_plane.otlp_door import Encoding as Encoding  # noqa: PLC0414  # offered here too
 
 PIECE = 64 * 1024
 GZIP_MEMBERS = 1024
@@ -62,33 +62,18 @@ class ByteStream(Protocol):
         ...
 
 
-class Encoding(StrEnum):
-    """How a request is encoded, and so its answer too (OTLP/HTTP, Response)."""
+def encoding_of(content_type: str | None) -> Encoding:
+    """Return the encoding a Content-Type header names.
 
-    PROTOBUF = "application/x-protobuf"
-    JSON = "application/json"
-
-    @classmethod
-    def of(cls, content_type: str | None) -> "Encoding":
-        """Return the encoding a Content-Type header names; parameters do not matter.
-
-        Raises UnsupportedEncoding for any other type, and for none.
-        """
-        essence = (content_type or "").partition(";")[0].strip().lower()
-        known = _ENCODINGS.get(essence)
-        if known is None:
-            raise UnsupportedEncoding(
-                f"content type {essence[:80]!r} is not read here; "
-                "send application/x-protobuf or application/json"
-            )
-        return known
-
-
-_ENCODINGS = {
-    "application/x-protobuf": Encoding.PROTOBUF,
-    "application/protobuf": Encoding.PROTOBUF,
-    "application/json": Encoding.JSON,
-}
+    Raises UnsupportedEncoding for any other type, and for none.
+    """
+    known = Encoding.of(content_type)
+    if known is None:
+        raise UnsupportedEncoding(
+            f"content type {(content_type or '')[:80]!r} is not read here; "
+            "send application/x-protobuf or application/json"
+        )
+    return known
 
 
 def read_body(

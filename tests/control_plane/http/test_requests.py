@@ -324,25 +324,30 @@ def test_a_wrong_method_on_a_page_is_a_problem_that_names_the_right_ones(app):
     assert "POST" in response.headers["Allow"]
 
 
+PROTOBUF = ["application/x-protobuf", "application/protobuf", "Application/X-Protobuf; a=b"]
+
+
+@pytest.mark.parametrize("protobuf", PROTOBUF)
 @pytest.mark.parametrize("path", ["/otlp/v1/logs", "/api/v1/metrics", "/v2/v1/traces/"])
-def test_an_exporter_with_a_wrong_address_gets_a_status_in_its_own_encoding(app, path):
+def test_an_exporter_with_a_wrong_address_gets_a_status_in_its_own_encoding(app, path, protobuf):
     client = app.test_client()
     as_json = client.post(path, data=b"{}", content_type="application/json")
     assert (as_json.status_code, as_json.mimetype) == (404, "application/json")
     assert as_json.get_json()["code"] == 5
     assert path in as_json.get_json()["message"]
-    as_protobuf = client.post(path, data=b"", content_type="application/x-protobuf")
+    as_protobuf = client.post(path, data=b"", content_type=protobuf)
     assert (as_protobuf.status_code, as_protobuf.mimetype) == (404, "application/x-protobuf")
     assert Status.FromString(as_protobuf.data).code == 5
 
 
+@pytest.mark.parametrize("protobuf", PROTOBUF)
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_an_exporter_with_a_wrong_method_gets_a_status_in_its_own_encoding(app, method):
+def test_an_exporter_with_a_wrong_method_gets_a_status_in_its_own_encoding(app, method, protobuf):
     client = app.test_client()
     as_json = client.open("/v1/logs", method=method, content_type="application/json")
     assert (as_json.status_code, as_json.mimetype) == (405, "application/json")
     assert (as_json.get_json()["code"], as_json.headers["Allow"]) == (12, "POST")
-    as_protobuf = client.open("/v1/logs/", method=method, content_type="application/x-protobuf")
+    as_protobuf = client.open("/v1/logs/", method=method, content_type=protobuf)
     assert (as_protobuf.status_code, as_protobuf.mimetype) == (405, "application/x-protobuf")
     assert Status.FromString(as_protobuf.data).code == 12
 

@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.otlp import KeyValues, ResourceLogs, ResourceMetrics, Value
 from control_plane.ingest.reading import Decoded, Receiving, read_logs
-from control_plane.ingest.wire import Encoding, Limits
+from control_plane.ingest.wire import Encoding, Limits, encoding_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "otlp"
 LIMITS = Limits()
@@ -51,7 +51,7 @@ class Recorded(NamedTuple):
 
     @property
     def encoding(self) -> Encoding:
-        return Encoding.of(str(self.told["content_type"]))
+        return encoding_of(str(self.told["content_type"]))
 
     @property
     def is_logs(self) -> bool:

@@ -15,6 +15,7 @@ from control_plane.ingest.wire import (
     TooLarge,
     UnsupportedEncoding,
     WireError,
+    encoding_of,
     read_body,
 )
 
@@ -170,11 +171,11 @@ def test_no_bytes_give_another_error_than_a_wire_error(body, coding):
     ],
 )
 def test_the_content_type_names_the_encoding(header, encoding):
-    assert Encoding.of(header) is encoding
+    assert encoding_of(header) is encoding
 
 
 @pytest.mark.parametrize("header", [None, "", "text/plain", "application/x-www-form-urlencoded"])
 def test_another_content_type_is_refused(header):
     with pytest.raises(UnsupportedEncoding, match="send application/x-protobuf") as refused:
-        Encoding.of(header)
+        encoding_of(header)
     assert refused.value.status == 415
