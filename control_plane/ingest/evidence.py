@@ -47,7 +47,6 @@ from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
 from reducer.rollout.assignment import Assignment, Forged, verify
 from reducer.rollout.pseudonym import pack
 from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Invariant
 
 SIGHTINGS_KEPT = timedelta(days=16)
 UNNAMED_GUARD = "unnamed"
@@ -100,12 +99,11 @@ class Bookkeeper:
 
     def expose(self, item: Exposed) -> Booked:
         """Return what a refused item with content adds: a violation, and no evidence."""
-        broken = (Invariant.SENSITIVE_FIELD,)
         event = events.RefusedEvent(events.Seen(item.identity, item.time_ns // NANOSECONDS))
         assigned = self._behind(item.assignment_ids, item)
         if assigned is None:
-            return Booked((counting(event, UNVOUCHED_VIOLATION, broken),))
-        return Booked((event,), None, vouched(broken, assigned, identity=item.identity))
+            return Booked((counting(event, UNVOUCHED_VIOLATION, item.broken),))
+        return Booked((event,), None, vouched(item.broken, assigned, identity=item.identity))
 
     def _book_event(self, record: PromptRecord) -> Booked:
         backing = self._vouch(record)
@@ -157,6 +155,8 @@ class Bookkeeper:
 
     def _book_evaluation(self, record: FlagEvaluation) -> Booked:
         """An evaluation is volume; ids of its Resource vouch for what it violates."""
+        # what they vouch for is of no use here, but a forged one is refused
+        self._vouched_by(record.origin)
         volume = self._volume(record, guard=record.guard)
         broken = broken_by(record, None)
         assigned = self._behind(record.origin.assignment_ids, record) if broken else None
@@ -276,9 +276,10 @@ class Bookkeeper:
 
     def _book_point(self, point: CounterPoint | DurationPoint) -> Booked:
         event: CountedEvent
-        told = self._about_owner(point)
+        backings = self._vouched_by(point.origin)
+        told = _about_owner(point, backings)
         if point.stream:
-            is_missed = is_missed_in_evidence(point) and bool(self._vouched_by(point.origin))
+            is_missed = is_missed_in_evidence(point) and bool(backings)
             cell = _cell_of(point, told)
             event = point_event(point, cell=cell, owner=told, is_missed=is_missed)
         else:
@@ -294,34 +295,21 @@ class Bookkeeper:
         assigned = self._behind(point.origin.assignment_ids, point)
         return with_violations(Booked((event,), sighting), point, assigned)
 
-    def _about_owner(self, point: CounterPoint | DurationPoint) -> PointOwner | None:
-        """Return whose evidence by counters the point is, by an id of its Resource for its guard.
+    def _vouched_by(self, origin: Origin) -> tuple[Backing, ...]:
+        """Return what the ids of a Resource vouch for.
 
         Several owners on one Resource share a process: none of them is vouched for.
-        """
-        if not point.stream:
-            return None
-        is_unnumbered = isinstance(point, CounterPoint) and point.is_unnumbered
-        is_transition = point.metric == contract.TRANSITIONS_METRIC
-        for assigned, cell in self._vouched_by(point.origin):
-            if assigned.guard == point.guard:
-                return PointOwner(
-                    assigned.pseudonym,
-                    _owner_bucket(assigned.pseudonym),
-                    replace(cell, source=EvidenceSource.COUNTERS),
-                    places_of(point),
-                    counts_unnumbered=is_unnumbered and is_transition,
-                    is_witness=is_unnumbered and not is_transition,
-                )
-        return None
 
-    def _vouched_by(self, origin: Origin) -> tuple[Backing, ...]:
-        """Return what the ids of a Resource vouch for: nothing, where one is forged or differs."""
+        Raises:
+            Refusal: one of the ids is forged.
+        """
         if not origin.assignment_ids:
             return ()
         try:
             return self._backings(origin.assignment_ids, origin.service_version, None)
-        except Refusal:
+        except Refusal as refusal:
+            if refusal.rejected.reason is RejectReason.FORGED_ASSIGNMENT:
+                raise
             return ()
 
     def _behind(
@@ -346,6 +334,27 @@ class Bookkeeper:
 def _session(session_id: str) -> str:
     """Return what stands for a session in the place of a prompt id."""
     return f"session {session_id}"
+
+
+def _about_owner(
+    point: CounterPoint | DurationPoint, backings: Sequence[Backing]
+) -> PointOwner | None:
+    """Return whose evidence by counters the point is, by an id of its Resource for its guard."""
+    if not point.stream:
+        return None
+    is_unnumbered = isinstance(point, CounterPoint) and point.is_unnumbered
+    is_transition = point.metric == contract.TRANSITIONS_METRIC
+    for assigned, cell in backings:
+        if assigned.guard == point.guard:
+            return PointOwner(
+                assigned.pseudonym,
+                _owner_bucket(assigned.pseudonym),
+                replace(cell, source=EvidenceSource.COUNTERS),
+                places_of(point),
+                counts_unnumbered=is_unnumbered and is_transition,
+                is_witness=is_unnumbered and not is_transition,
+            )
+    return None
 
 
 def _cell_of(point: CounterPoint | DurationPoint, owner: PointOwner | None) -> Cell:

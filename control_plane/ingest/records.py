@@ -14,6 +14,7 @@ from reducer.vocabulary import (
     DisruptionKind,
     ExecutionStatus,
     GuardPhase,
+    Invariant,
     LoopType,
     Mode,
     Outcome,
@@ -212,7 +213,7 @@ class DurationPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposed:
-    """A refused item that carried content (`sensitive_field`); it is no record.
+    """A refused item that violates what is `broken`, content if nothing else; it is no record.
 
     `time_ns` is the sender's own and may be anything. `guard` is the one that the item named.
     """
@@ -222,6 +223,7 @@ class Exposed:
     guard: str | None
     assignment_ids: tuple[str, ...]
     identity: int
+    broken: tuple[Invariant, ...] = (Invariant.SENSITIVE_FIELD,)
 
 
 LogRecord: TypeAlias = (

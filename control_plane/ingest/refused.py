@@ -7,8 +7,17 @@ from control_plane.ingest.events import Event
 from control_plane.ingest.exposure import Sifted, sift
 from control_plane.ingest.identity import canonical, digest63
 from control_plane.ingest.otlp import Attributes, LogItem, OtherPoint, Point
+from control_plane.ingest.point_violations import shown_by, violation_identity
 from control_plane.ingest.points import ALLOWED_ON_POINTS
-from control_plane.ingest.records import Exposed, Origin, PromptEvent, Record
+from control_plane.ingest.records import (
+    CounterPoint,
+    DurationPoint,
+    Exposed,
+    FlagEvaluation,
+    Origin,
+    Record,
+)
+from control_plane.ingest.refused_counts import record_identity
 from control_plane.ingest.rejections import Refusal
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 
@@ -53,9 +62,19 @@ def exposed_by_point(point: Point, origin: Origin) -> Exposed | None:
 
 
 def exposed_by_record(record: Record) -> Exposed | None:
-    """Return the content of a record that is refused for its assignment ids; None without any."""
-    if not isinstance(record, PromptEvent) or not (record.deny_listed or record.has_body):
+    """Return what a record violates that is refused for its assignment ids; None for nothing."""
+    if isinstance(record, CounterPoint | DurationPoint):
+        return _shown_by_point(record)
+    if not (record.deny_listed or record.has_body):
         return None
+    if isinstance(record, FlagEvaluation):
+        return Exposed(
+            origin=record.origin,
+            time_ns=record.time_ns,
+            guard=record.guard,
+            assignment_ids=record.origin.assignment_ids,
+            identity=digest63("exposed", str(record_identity(record))),
+        )
     kind = type(record).__name__
     return Exposed(
         origin=record.origin,
@@ -65,6 +84,21 @@ def exposed_by_record(record: Record) -> Exposed | None:
         identity=digest63(
             "exposed", record.origin.environment, kind, record.prompt_id, str(record.time_ns)
         ),
+    )
+
+
+def _shown_by_point(point: CounterPoint | DurationPoint) -> Exposed | None:
+    broken = shown_by(point, None)
+    if not broken:
+        return None
+    identity = violation_identity(point)
+    return Exposed(
+        origin=point.origin,
+        time_ns=point.time_ns if identity == point.identity else point.start_ns,
+        guard=point.guard,
+        assignment_ids=point.origin.assignment_ids,
+        identity=digest63("exposed", str(identity)),
+        broken=broken,
     )
 
 
