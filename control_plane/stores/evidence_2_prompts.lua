@@ -155,7 +155,9 @@ local function learn(batch, prompt, event)
     end
     guard.w = guard.w + numbers[2]
     guard.p = guard.p + numbers[3]
-    learn_decision(batch, guard, numbers, like.generation)
+    if numbers[3] + numbers[4] + numbers[5] > 0 then
+      learn_decision(batch, guard, numbers, like.generation)
+    end
   end
   if prompt.s or ending(prompt) then
     prompt.f = nil
@@ -199,6 +201,16 @@ local function count_records(batch, prompt, ended, sign)
   for _, told in pairs(prompt.x or {}) do count_record(batch, told, sign) end
 end
 
+-- The version that trusted producers told of a prompt with, of several the first by name; nil when none did.
+local function trusted_version(batch, prompt)
+  local found
+  for _, guard in pairs(prompt.g) do
+    local version = guard.k and version_of(batch, cell_name(batch, guard.c))
+    if version and (not found or version < found) then found = version end
+  end
+  return found
+end
+
 -- Add all that a prompt adds to the sums; with the sign -1 take it back. A prompt is booked on the
 -- day of its start, as far as that is known; an end without a start counts as started.
 local function count(batch, prompt, sign)
@@ -239,5 +251,7 @@ local function count(batch, prompt, sign)
   if ended then add(sums, 'ended', sign) end
   -- Such a host counts the calls, too: where no counter comes, none can show that a record is missing.
   if reported == IN_PARTS and prompt.h.c then add(sums, 'called', sign) end
+  local version = trusted_version(batch, prompt)
+  if version then add(sums, 'told:' .. version, sign) end
   if covered then add(sums, 'covered', sign) end
 end

@@ -84,7 +84,7 @@ end
 -- Whether a prompt's event is new; then the prompt knows it.
 local function is_new(batch, prompt, suffix, token)
   local known = prompt.d or ''
-  if holds(known, token) then return false end
+  if known ~= '' and holds(known, token) then return false end
   if #known < MOST_KNOWN then
     prompt.d = known .. token
     return true

@@ -52,7 +52,7 @@ end
 
 local function take_event(batch, prompt, event)
   local like = event.like
-  take_back(batch, event.suffix, prompt)
+  if not batch.changed[event.suffix] then take_back(batch, event.suffix, prompt) end
   if like.new == 0 then find_cells(batch, like) end
   like.new = like.new + 1
   if event.second > like.newest then like.newest = event.second end
