@@ -77,6 +77,20 @@ NEWEST_NS = 5 * 60 * SECOND_NS
 
 Words = Mapping[str, str]
 
+# A counter of a unit that its SDK was not told, or of ones, counts the same. A duration without a
+# unit may be of anything.
+PLAIN_COUNTS = frozenset({"", "1"})
+UNITS: Mapping[str, str] = {
+    contract.TRANSITIONS_METRIC: "{transition}",
+    contract.EXECUTIONS_METRIC: "{call}",
+    contract.PROMPTS_METRIC: "{prompt}",
+    contract.TOKENS_METRIC: "{token}",
+    contract.TURNS_METRIC: "{turn}",
+    contract.DISRUPTIONS_METRIC: "{prompt}",
+    contract.VIOLATIONS_METRIC: "{violation}",
+    contract.DURATION_METRIC: "s",
+}
+
 COUNTERS: Mapping[str, Mapping[str, Words]] = {
     contract.TRANSITIONS_METRIC: {
         contract.ROUTE: ROUTES,

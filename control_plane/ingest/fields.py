@@ -27,10 +27,11 @@ _MOST_PARTS = 2 * ASSIGNMENT_IDS
 
 
 def _bad(key: str, value: Value, wanted: str) -> Refusal:
-    return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {_shown(value)}, not {wanted}")
+    return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {quoted(value)}, not {wanted}")
 
 
-def _shown(value: Value) -> str:
+def quoted(value: Value) -> str:
+    """Return what a refusal says of a value: a short word or a number itself, else its size."""
     match value:
         case str() if _QUOTABLE.fullmatch(value):
             return repr(value)

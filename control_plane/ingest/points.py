@@ -81,6 +81,8 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
     if not point.is_monotonic:
         raise Refusal(RejectReason.NOT_MONOTONIC, f"{point.metric} is not monotonic")
     _check_temporality(point.metric, point.temporality)
+    if point.unit not in contract.PLAIN_COUNTS:
+        _check_unit(point.metric, point.unit)
     value = fields.whole(point.value)
     if value is None or not 0 <= value <= contract.TOKEN_LIMIT:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} has the value {point.value}")
@@ -109,6 +111,7 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
 
 def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
     _check_temporality(point.metric, point.temporality)
+    _check_unit(point.metric, point.unit)
     if point.events > contract.TOKEN_LIMIT:
         raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} counts {point.events}")
     start_ns, time_ns = _interval(point, arrival)
@@ -146,12 +149,12 @@ def _histogram(point: HistogramPoint, told: Buckets) -> Histogram:
     """
     if not COARSEST <= told.scale <= FINEST:
         raise Refusal(
-            RejectReason.BAD_VALUE,
+            RejectReason.BAD_HISTOGRAM,
             f"{point.metric} has scale {told.scale}; {COARSEST} to {FINEST} are read",
         )
     if told.zeros + sum(told.counts) != point.events:
         raise Refusal(
-            RejectReason.BAD_VALUE,
+            RejectReason.BAD_HISTOGRAM,
             f"{point.metric} counts {point.events} durations and has buckets for "
             f"{told.zeros + sum(told.counts)}",
         )
@@ -170,10 +173,17 @@ def _check_temporality(metric: str, temporality: Temporality) -> None:
         raise Refusal(RejectReason.UNSPECIFIED_TEMPORALITY, f"{metric} names no temporality")
 
 
+def _check_unit(metric: str, unit: str) -> None:
+    wanted = contract.UNITS[metric]
+    if unit != wanted:
+        told = f"the unit {fields.quoted(unit)}" if unit else "no unit"
+        raise Refusal(RejectReason.WRONG_UNIT, f"{metric} has {told}, not {wanted}")
+
+
 def _interval(point: NumberPoint | HistogramPoint, arrival: PointArrival) -> tuple[int, int]:
     time_ns = accepted_time(point.time_ns, now_ns=arrival.now_ns, clock=arrival.clock)
     if point.start_ns > point.time_ns:
-        raise Refusal(RejectReason.BAD_VALUE, f"{point.metric} starts after its time")
+        raise Refusal(RejectReason.BAD_INTERVAL, f"{point.metric} starts after its time")
     return (arrival.clock(point.start_ns) if point.start_ns else 0), time_ns
 
 

@@ -49,7 +49,7 @@ def check_bucket_count(count: int) -> None:
     """Refuse a histogram with more buckets than the limit."""
     if count > BUCKET_LIMIT:
         raise Refusal(
-            RejectReason.BAD_VALUE,
+            RejectReason.BAD_HISTOGRAM,
             f"{count} buckets in one histogram, at most {BUCKET_LIMIT} are read",
         )
 

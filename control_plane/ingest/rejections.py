@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reducer.contract import TOKEN_LIMIT
+
 
 class RejectReason(StrEnum):
     """Why a record or a metric point counts for nothing; `remedy` says what to do about it."""
@@ -17,13 +19,15 @@ class RejectReason(StrEnum):
     FUTURE = "future"
     BAD_ATTRIBUTE = "bad_attribute"
     BAD_VALUE = "bad_value"
+    BAD_INTERVAL = "bad_interval"
+    BAD_HISTOGRAM = "bad_histogram"
     TOO_MANY_ATTRIBUTES = "too_many_attributes"
     UNREADABLE = "unreadable"
     WRONG_INSTRUMENT = "wrong_instrument"
+    WRONG_UNIT = "wrong_unit"
     UNSPECIFIED_TEMPORALITY = "unspecified_temporality"
     NOT_MONOTONIC = "not_monotonic"
     FORGED_ASSIGNMENT = "forged_assignment"
-    UNKNOWN_GUARD = "unknown_guard"
     STREAM_LIMIT = "stream_limit"
     STREAM_FORGOTTEN = "stream_forgotten"
 
@@ -60,14 +64,20 @@ _REMEDIES = {
     RejectReason.LATE: "send within 48 hours of the event, and check the sender's clock",
     RejectReason.FUTURE: "check the sender's clock",
     RejectReason.BAD_ATTRIBUTE: "send the attribute as the telemetry contract describes it",
-    RejectReason.BAD_VALUE: "send a whole number that is not negative",
+    RejectReason.BAD_VALUE: f"send a whole number from 0 to {TOKEN_LIMIT}",
+    RejectReason.BAD_INTERVAL: "set the start to the time of the point before, by the same clock",
+    RejectReason.BAD_HISTOGRAM: (
+        "let an OpenTelemetry SDK make the histogram, of durations that are finite and not negative"
+    ),
     RejectReason.TOO_MANY_ATTRIBUTES: "send at most 64 attributes",
     RejectReason.UNREADABLE: "encode it as OTLP describes",
     RejectReason.WRONG_INSTRUMENT: "use the instrument that the telemetry contract names",
+    RejectReason.WRONG_UNIT: (
+        "measure in the unit that the telemetry contract names, and give it to the instrument"
+    ),
     RejectReason.UNSPECIFIED_TEMPORALITY: "set the aggregation temporality to delta",
     RejectReason.NOT_MONOTONIC: "use a Counter",
     RejectReason.FORGED_ASSIGNMENT: "send the assignment id as the assignments answer gave it",
-    RejectReason.UNKNOWN_GUARD: "register the guard, or correct agent.guard.name",
     RejectReason.STREAM_LIMIT: (
         "send deltas, which need no stream, or give some of the hosts a token of their own"
     ),

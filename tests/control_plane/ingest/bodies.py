@@ -15,6 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from control_plane.ingest import otlp_json, otlp_proto
+from control_plane.ingest.contract import UNITS
 from control_plane.ingest.otlp import KeyValues, ResourceLogs, ResourceMetrics, Value
 from control_plane.ingest.reading import Decoded, Receiving, read_logs
 from control_plane.ingest.wire import Encoding, Limits, encoding_of
@@ -149,16 +150,21 @@ def counter_request(
     scope: tuple[str, str] = ("agent.guard", "1"),
     temporality: int = 1,
     is_monotonic: bool = True,
+    unit: str | None = None,
     **fields: object,
 ) -> ExportMetricsServiceRequest:
-    """One point of a sum as a protobuf request; `fields` are those of the NumberDataPoint."""
+    """One point of a sum as a protobuf request; `fields` are those of the NumberDataPoint.
+
+    Its unit is the contract's, unless it is given.
+    """
     request = ExportMetricsServiceRequest()
     entry = request.resource_metrics.add()
     for key, value in RESOURCE.items():
         entry.resource.attributes.add(key=key, value=any_value(value))
     scope_metrics = entry.scope_metrics.add()
     scope_metrics.scope.name, scope_metrics.scope.version = scope
-    found = scope_metrics.metrics.add(name=metric, unit="{transition}")
+    found = scope_metrics.metrics.add(name=metric)
+    found.unit = UNITS.get(metric, "") if unit is None else unit
     found.sum.aggregation_temporality = temporality  # type: ignore[assignment]  # any number
     found.sum.is_monotonic = is_monotonic
     shape: dict[str, Any] = {"start_time_unix_nano": NOW_NS - 1, "time_unix_nano": NOW_NS}

@@ -73,11 +73,42 @@ def test_a_zero_is_a_count():
         pytest.param({"as_double": float("nan"), "as_int": None}, id="NaN"),
         pytest.param({"as_double": float("inf"), "as_int": None}, id="infinite"),
         pytest.param({"as_int": 2**53}, id="impossible"),
-        pytest.param({"start_time_unix_nano": NOW_NS + 1}, id="starts after its time"),
     ],
 )
-def test_an_impossible_point_is_rejected(value):
-    assert rejected(**value).reason is RejectReason.BAD_VALUE
+def test_an_impossible_count_is_rejected_and_its_range_is_told(value):
+    found = rejected(**value)
+    assert found.reason is RejectReason.BAD_VALUE
+    assert found.detail.endswith("; send a whole number from 0 to 9007199254740991")
+
+
+def test_a_point_that_starts_after_its_time_is_told_of_its_clock():
+    found = rejected(start_time_unix_nano=NOW_NS + 1)
+    assert found.reason is RejectReason.BAD_INTERVAL
+    assert found.detail == (
+        "agent.guard.transitions starts after its time; "
+        "set the start to the time of the point before, by the same clock"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "told"),
+    [
+        ("agent.guard.tokens", "ktoken", "the unit 'ktoken', not {token}"),
+        ("agent.guard.tokens", "{transition}", "a string of 12 characters, not {token}"),
+        ("agent.guard.transitions", "s", "the unit 's', not {transition}"),
+        ("agent.guard.turns", "1000", "the unit '1000', not {turn}"),
+    ],
+)
+def test_a_counter_of_another_unit_is_rejected_and_told_which_is_meant(metric, unit, told):
+    found = rejected(metric=metric, unit=unit)
+    assert found.reason is RejectReason.WRONG_UNIT
+    assert found.detail.startswith(f"{metric} has the unit ")
+    assert f"{told}; measure in the unit that the telemetry contract names" in found.detail
+
+
+@pytest.mark.parametrize("unit", ["", "1", "{transition}"])
+def test_a_counter_of_no_unit_or_of_ones_counts_like_one_of_its_own(unit):
+    assert counted(unit=unit).value == 3
 
 
 @pytest.mark.parametrize(

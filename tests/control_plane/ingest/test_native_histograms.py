@@ -1,0 +1,116 @@
+"""The histogram of durations: what it must be of, and what cannot be true of one."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+
+from control_plane.ingest.reading import Receiving, read_metrics
+from control_plane.ingest.records import DurationPoint
+from control_plane.ingest.rejections import RejectReason
+from control_plane.ingest.wire import Encoding
+from tests.control_plane.ingest.bodies import NOW_NS, RESOURCE, any_value, decode_metrics
+
+DURATION = "agent.guard.prompt.duration"
+
+
+def exponential(*counts: int, unit: str = "s", zeros: int = 0, scale: int = 5, **fields: object):
+    """Return a request of one point whose buckets begin at one second."""
+    request, metric = _request(unit)
+    point = metric.exponential_histogram.data_points.add(scale=scale, zero_count=zeros)
+    metric.exponential_histogram.aggregation_temporality = 1
+    point.positive.bucket_counts.extend(counts)
+    return _finished(request, point, **{"count": zeros + sum(counts), **fields})
+
+
+def explicit(counts: Sequence[int], bounds: Sequence[float], **fields: object):
+    """Return a request of one point with bounds of its own."""
+    request, metric = _request("s")
+    point = metric.histogram.data_points.add(bucket_counts=counts, explicit_bounds=bounds)
+    metric.histogram.aggregation_temporality = 1
+    return _finished(request, point, **{"count": sum(counts), **fields})
+
+
+def _request(unit: str):
+    request = ExportMetricsServiceRequest()
+    batch = request.resource_metrics.add()
+    for key, value in RESOURCE.items():
+        batch.resource.attributes.add(key=key, value=any_value(value))
+    scope = batch.scope_metrics.add()
+    scope.scope.name, scope.scope.version = "agent.guard", "1"
+    return request, scope.metrics.add(name=DURATION, unit=unit)
+
+
+def _finished(request, point, **fields: object):
+    point.start_time_unix_nano, point.time_unix_nano = NOW_NS - 1, NOW_NS
+    for name, value in fields.items():
+        setattr(point, name, value)
+    for key, word in (("name", "identical_call"), ("mode", "warn")):
+        point.attributes.add(key=f"agent.guard.{key}", value=any_value(word))
+    return request
+
+
+def read(request):
+    batches = decode_metrics(request.SerializeToString(), Encoding.PROTOBUF)
+    return read_metrics(batches, Receiving("internal", NOW_NS))
+
+
+def counted(request) -> DurationPoint:
+    decoded = read(request)
+    assert decoded.rejected == ()
+    (record,) = decoded.records
+    assert isinstance(record, DurationPoint)
+    return record
+
+
+def rejected(request, reason: RejectReason) -> str:
+    decoded = read(request)
+    assert decoded.records == ()
+    (found,) = decoded.rejected
+    assert found.reason is reason
+    return found.detail
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        pytest.param("ms", "the unit 'ms'", id="milliseconds"),
+        pytest.param("1", "the unit '1'", id="ones"),
+        pytest.param("", "no unit", id="none"),
+        pytest.param("what the user asked", "the unit a string of 19 characters", id="content"),
+    ],
+)
+def test_durations_that_may_not_be_seconds_are_rejected(unit, told):
+    detail = rejected(exponential(2, 3, unit=unit), RejectReason.WRONG_UNIT)
+    assert detail.startswith(f"{DURATION} has {told}, not s; measure in the unit")
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        pytest.param(exponential(2, 3, count=9), "counts 9 durations and has buckets", id="sum"),
+        pytest.param(exponential(2, scale=21), "has scale 21", id="too fine"),
+        pytest.param(exponential(2, scale=-11), "has scale -11", id="too coarse"),
+        pytest.param(exponential(*[1] * 1025), "1025 buckets in one histogram", id="too many"),
+    ],
+)
+def test_an_exponential_histogram_that_cannot_be_is_rejected(request_, told):
+    detail = rejected(request_, RejectReason.BAD_HISTOGRAM)
+    assert told in detail
+    assert "; let an OpenTelemetry SDK make the histogram" in detail
+    assert "whole number" not in detail
+
+
+def test_an_exponential_histogram_counts_its_durations_and_its_zeros():
+    record = counted(exponential(2, 3, zeros=1, sum=math.pi))
+    assert record.count == 6
+    assert record.buckets is not None
+    assert sum(count for _, count in record.buckets.buckets) == 6
+
+
+def test_an_explicit_histogram_counts_and_has_no_buckets_to_compare():
+    record = counted(explicit([2, 3], [1.0]))
+    assert (record.count, record.buckets) == (5, None)
