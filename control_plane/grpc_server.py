@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import FrameType
 
 import grpc
@@ -14,8 +15,7 @@ from control_plane.errors import StartError
 from control_plane.ingest.door import Door
 from control_plane.ingest.grpc_door import GrpcDoor, channel_options
 from control_plane.ingest.intake import Intake
-from control_plane.ingest.wire import Limits
-from control_plane.otlp_door import OtlpDoor
+from control_plane.otlp_door import Limits, OtlpDoor
 from control_plane.settings import Settings
 from control_plane.startup import open_context, open_store
 from control_plane.stores.jobs import IntakeDoor
@@ -57,7 +57,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
     context = open_context(settings, open_store(settings))
     plane: DataPlane = over(context, door=IntakeDoor.GRPC)
     # gRPC knows one limit, of a message before and after it is inflated.
-    limits = Limits(wire_bytes=Limits().inflated_bytes)
+    limits = replace(settings.otlp_limits, wire_bytes=settings.otlp_limits.inflated_bytes)
     plane.refresher.ensure_running()
     door = Door(Intake(context), plane.credentials, limits=limits)
     server, _ = listen(door, host=settings.host, port=settings.grpc_port, limits=limits)

@@ -28,6 +28,15 @@ _ENCODINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may hold: bytes as sent, bytes after decompression, records or points."""
+
+    wire_bytes: int = 8 * 1024 * 1024
+    inflated_bytes: int = 16 * 1024 * 1024
+    records: int = 10_000
+
+
 class SlowBody(OSError):
     """Raised by a read of a body that comes too slowly; whoever sends it again may be served."""
 

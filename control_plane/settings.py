@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from control_plane.errors import SettingsError
+from control_plane.otlp_door import Limits
 from control_plane.store_url import StoreKind as StoreKind  # noqa: PLC0414  # offered here too
 from control_plane.store_url import StoreUrl
 
@@ -20,6 +21,13 @@ DEFAULT_DATA = "guardwave-data"
 DEFAULT_REQUEST_SECONDS = 15
 DEFAULT_WORKERS = 2
 MOST_WORKERS = 64
+DEFAULT_LIMITS = Limits()
+# A body takes up to twelve times its bytes of memory, in each of 16 threads.
+LEAST_BODY_BYTES = 64 * 1024
+MOST_WIRE_BYTES = 64 * 1024 * 1024
+MOST_INFLATED_BYTES = 2 * MOST_WIRE_BYTES
+# What SDKs send at once, and what is answered before exporters give up.
+LEAST_RECORDS, MOST_RECORDS = 512, 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class Settings:
     otlp_prefix: str = ""
     grpc_port: int = DEFAULT_GRPC_PORT
     request_seconds: int = DEFAULT_REQUEST_SECONDS
+    otlp_limits: Limits = DEFAULT_LIMITS
 
     @property
     def store_url(self) -> StoreUrl | None:
@@ -83,6 +92,7 @@ class Settings:
             request_seconds=_whole_number(
                 given, "GUARDWAVE_REQUEST_SECONDS", default=DEFAULT_REQUEST_SECONDS, most=600
             ),
+            otlp_limits=_otlp_limits(given),
         )
         # Read once here, so that a URL which cannot be used stops the start.
         if read.store_url is None and read.store is not StoreKind.STANDALONE:
@@ -91,13 +101,43 @@ class Settings:
         return read
 
 
-def _whole_number(given: Mapping[str, str], variable: str, *, default: int, most: int) -> int:
+def _otlp_limits(given: Mapping[str, str]) -> Limits:
+    wire_bytes = _whole_number(
+        given,
+        "GUARDWAVE_OTLP_WIRE_BYTES",
+        default=DEFAULT_LIMITS.wire_bytes,
+        least=LEAST_BODY_BYTES,
+        most=MOST_WIRE_BYTES,
+    )
+    inflated_bytes = _whole_number(
+        given,
+        "GUARDWAVE_OTLP_INFLATED_BYTES",
+        default=DEFAULT_LIMITS.inflated_bytes,
+        least=LEAST_BODY_BYTES,
+        most=MOST_INFLATED_BYTES,
+    )
+    if inflated_bytes < wire_bytes:
+        remedy = f"set at least the {wire_bytes} bytes of GUARDWAVE_OTLP_WIRE_BYTES, or lower that"
+        raise SettingsError("GUARDWAVE_OTLP_INFLATED_BYTES", str(inflated_bytes), remedy)
+    records = _whole_number(
+        given,
+        "GUARDWAVE_OTLP_RECORDS",
+        default=DEFAULT_LIMITS.records,
+        least=LEAST_RECORDS,
+        most=MOST_RECORDS,
+    )
+    return Limits(wire_bytes, inflated_bytes, records)
+
+
+def _whole_number(
+    given: Mapping[str, str], variable: str, *, default: int, most: int, least: int = 1
+) -> int:
     text = given.get(variable)
     if text is None:
         return default
     # isdecimal alone would let through digits of other scripts, which int() reads too.
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= most):
-        raise SettingsError(variable, text, f"set a whole number from 1 to {most}")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and least <= int(text) <= most):
+        raise SettingsError(variable, text, f"set a whole number from {least} to {most}")
     return int(text)
 
 

@@ -45,7 +45,7 @@ def build(settings: Settings) -> PreRouter:
     """
     context = open_context(settings, open_store(settings))
     plane = over(context)
-    otlp = Door(Intake(context), plane.credentials)
+    otlp = Door(Intake(context), plane.credentials, limits=settings.otlp_limits)
     flask = create_app(
         context,
         # Not every browser keeps a Secure cookie that came by plain http, even from this machine.

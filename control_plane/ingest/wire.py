@@ -2,11 +2,11 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from control_plane.otlp_door import BrokenChunks, SlowBody
 from control_plane.otlp_door import Encoding as Encoding  # noqa: PLC0414  # offered here too
+from control_plane.otlp_door import Limits as Limits  # noqa: PLC0414  # as above
 
 PIECE = 64 * 1024
 GZIP_MEMBERS = 1024
@@ -43,15 +43,6 @@ class UnsupportedEncoding(WireError):
     """A content type or a content encoding that this door does not read."""
 
     status = 415
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one request may hold: bytes as sent, bytes after decompression, records or points."""
-
-    wire_bytes: int = 8 * 1024 * 1024
-    inflated_bytes: int = 16 * 1024 * 1024
-    records: int = 10_000
 
 
 class ByteStream(Protocol):

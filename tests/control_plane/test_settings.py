@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from control_plane.errors import SettingsError
+from control_plane.otlp_door import Limits
 from control_plane.settings import Settings, StoreKind
 from control_plane.store_url import StoreUrl
 
@@ -18,6 +19,7 @@ def test_an_empty_environment_gives_the_documented_defaults():
         workers=2,
         otlp_prefix="",
         grpc_port=4317,
+        otlp_limits=Limits(8 * 1024 * 1024, 16 * 1024 * 1024, 10_000),
     )
 
 
@@ -33,6 +35,9 @@ def test_every_variable_is_read():
             "GUARDWAVE_WORKERS": "4",
             "GUARDWAVE_OTLP_PREFIX": "/otlp/",
             "GUARDWAVE_GRPC_PORT": "4318",
+            "GUARDWAVE_OTLP_WIRE_BYTES": "67108864",
+            "GUARDWAVE_OTLP_INFLATED_BYTES": "134217728",
+            "GUARDWAVE_OTLP_RECORDS": "50000",
         }
     )
     assert settings == Settings(
@@ -44,6 +49,7 @@ def test_every_variable_is_read():
         workers=4,
         otlp_prefix="/otlp",
         grpc_port=4318,
+        otlp_limits=Limits(64 * 1024 * 1024, 128 * 1024 * 1024, 50_000),
     )
 
 
@@ -62,6 +68,27 @@ def test_an_empty_variable_counts_as_unset():
         pytest.param("GUARDWAVE_PORT", "٨٠", "from 1 to 65535", id="digits of another script"),
         pytest.param("GUARDWAVE_PORT", "9" * 5000, "from 1 to 65535", id="a port of 5,000 digits"),
         pytest.param("GUARDWAVE_GRPC_PORT", "0", "from 1 to 65535", id="a gRPC port of zero"),
+        pytest.param(
+            "GUARDWAVE_OTLP_WIRE_BYTES", "8 MiB", "from 65536 to 67108864", id="bytes in words"
+        ),
+        pytest.param(
+            "GUARDWAVE_OTLP_WIRE_BYTES", "67108865", "from 65536 to 67108864", id="bytes too many"
+        ),
+        pytest.param(
+            "GUARDWAVE_OTLP_INFLATED_BYTES", "65535", "to 134217728", id="inflated bytes too few"
+        ),
+        pytest.param(
+            "GUARDWAVE_OTLP_INFLATED_BYTES",
+            "8388607",
+            "at least the 8388608 bytes of GUARDWAVE_OTLP_WIRE_BYTES",
+            id="fewer bytes inflated than sent",
+        ),
+        pytest.param(
+            "GUARDWAVE_OTLP_RECORDS",
+            "511",
+            "from 512 to 50000",
+            id="less than one batch of an SDK",
+        ),
         pytest.param("GUARDWAVE_WORKERS", "1.5", "from 1 to 64", id="half a worker"),
         pytest.param("GUARDWAVE_STORE", "cluster", "set REDIS_URL", id="a cluster of nothing"),
         pytest.param("GUARDWAVE_STORE", "sentinel", "set REDIS_URL", id="sentinels of nothing"),

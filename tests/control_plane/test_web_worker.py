@@ -1,6 +1,7 @@
 """The gunicorn worker against senders that are slow or do not speak HTTP."""
 
 import contextlib
+import gzip
 import select
 import socket
 import subprocess
@@ -191,6 +192,39 @@ def test_a_body_of_malformed_chunks_is_a_bad_request_and_ends_the_connection(
             assert answer.count("HTTP/1.1 ") == 1
 
     assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_a_body_over_the_limits_that_the_settings_name_is_too_large(store_server, store):
+    context = world_in(context_over(store), Mode.SHADOW).context
+    headers = {
+        "Authorization": f"Bearer {Host(context).token}",
+        "Content-Type": "application/json",
+        # with a body that was refused unread, the connection ends
+        "Connection": "close",
+    }
+    records = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[' + b"{}," * 512 + b"{}]}]}]}"
+    with web_worker(
+        store_server,
+        GUARDWAVE_OTLP_WIRE_BYTES="65536",
+        GUARDWAVE_OTLP_INFLATED_BYTES="65540",
+        GUARDWAVE_OTLP_RECORDS="512",
+    ) as address:
+
+        def sent(body: bytes, **further: str) -> tuple[int, str]:
+            answer = urllib3.request(
+                "POST", f"{address}/v1/logs", body=body, headers={**headers, **further}
+            )
+            return answer.status, answer.json().get("message", "")
+
+        coding = {"Content-Encoding": "gzip"}
+        assert sent(b" " * 65_534 + b"{}") == (200, "")
+        status, message = sent(b" " * 65_535 + b"{}")
+        assert (status, "over 65536 bytes as sent" in message) == (413, True)
+        assert sent(gzip.compress(b" " * 65_538 + b"{}"), **coding) == (200, "")
+        status, message = sent(gzip.compress(b" " * 65_539 + b"{}"), **coding)
+        assert (status, "over 65540 bytes when decompressed" in message) == (413, True)
+        status, message = sent(records)
+        assert (status, "512" in message) == (413, True)
 
 
 def test_a_head_in_pieces_and_heads_sent_together_are_answered(store_server):

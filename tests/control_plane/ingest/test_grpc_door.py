@@ -3,6 +3,8 @@
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 from control_plane.access import create_token
 from control_plane.errors import StartError
-from control_plane.grpc_server import THREADS, listen
+from control_plane.grpc_server import THREADS, listen, run
 from control_plane.ingest import grpc_door
 from control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
 from control_plane.ingest.wire import Limits
@@ -24,7 +26,7 @@ from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import Host, Prompt, assigned, logs
-from tests.control_plane.web_workers import PATIENCE_S, until
+from tests.control_plane.web_workers import PATIENCE_S, free_port, until
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
 
 AT = NOW - timedelta(hours=2)
@@ -178,6 +180,26 @@ def test_a_message_over_the_limit_exhausts_it_and_is_not_to_be_sent_again(
     error = caller.refusal(body, compression=compression)
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert not {RETRY_INFO, STATUS_DETAILS} & trailing_of(error).keys()
+
+
+def test_the_process_that_listens_has_the_limits_of_its_settings(settings, context, body_of_one):
+    stop = threading.Event()
+    limited = replace(
+        settings, grpc_port=free_port(), otlp_limits=Limits(wire_bytes=1, inflated_bytes=LIMIT)
+    )
+    with ThreadPoolExecutor(1) as threads:
+        serving = threads.submit(run, limited, stop)
+        try:
+            with grpc.insecure_channel(f"127.0.0.1:{limited.grpc_port}") as channel:
+                caller = Caller(Host(context), channel)
+                grpc.channel_ready_future(channel).result(PATIENCE_S)
+                # gRPC has one limit: bytes as sent are not told apart.
+                assert caller.call(body_of_one) == b""
+                error = caller.refusal(bytes(LIMIT + 1))
+                assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        finally:
+            stop.set()
+        serving.result(PATIENCE_S)
 
 
 def test_too_many_records_exhaust_the_limit_and_are_not_to_be_sent_again(context):
