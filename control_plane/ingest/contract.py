@@ -61,7 +61,8 @@ TERMINAL_STATUSES = {word.value: word for word in TerminalStatus}
 TOOL_TYPES = {word.value: word for word in ToolType}
 FAILURE_BUCKETS = {word: word for word in ("0", "1-2", "3-4", "5-7", "8+")}
 BATCH_BUCKETS = {word: word for word in ("0", "1", "2", "3+")}
-STAGES = {word: word for word in ("start", "end")}
+ENDED_STAGE = "end"
+STAGES = {word: word for word in ("start", ENDED_STAGE)}
 EXECUTED = {word.value: word for word in (ExecutionStatus.SUCCESS, ExecutionStatus.ERROR)}
 
 GUARD_NAME = re.compile(r"[a-z0-9_]{1,48}")
@@ -110,4 +111,14 @@ COUNTERS: Mapping[str, Mapping[str, Words]] = {
     contract.TURNS_METRIC: {},
     contract.DISRUPTIONS_METRIC: {contract.DISRUPTION_KIND: DISRUPTION_KINDS},
     contract.VIOLATIONS_METRIC: {contract.INVARIANT: INVARIANTS},
+}
+# Labels without which a point says nothing. An outcome is one only at the end of a prompt.
+ESSENTIAL: Mapping[str, tuple[str, ...]] = {
+    contract.TRANSITIONS_METRIC: (contract.DECISION,),
+    contract.EXECUTIONS_METRIC: (contract.EXECUTION_STATUS,),
+    contract.PROMPTS_METRIC: (contract.STAGE,),
+    contract.TOKENS_METRIC: (),
+    contract.TURNS_METRIC: (),
+    contract.DISRUPTIONS_METRIC: (contract.DISRUPTION_KIND,),
+    contract.VIOLATIONS_METRIC: (contract.INVARIANT,),
 }

@@ -90,6 +90,8 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
     sifted = sift(point.attributes, ALLOWED_ON_POINTS[point.metric], forbidden=NEVER_ON_A_METRIC)
     is_overflow = _is_overflow(sifted)
     guard, mode = _guard_and_mode(sifted, arrival, are_required=not is_overflow)
+    if not is_overflow:
+        _check_essential(point.metric, sifted)
     stream = _stream(point, "sum", arrival.origin)
     record = CounterPoint(
         origin=arrival.origin,
@@ -203,6 +205,14 @@ def _guard_and_mode(
     if are_required and arrival.has_mode:
         fields.required(mode, contract.MODE, sifted.deny_listed)
     return guard, mode
+
+
+def _check_essential(metric: str, sifted: Sifted) -> None:
+    known = sifted.known
+    for key in contract.ESSENTIAL[metric]:
+        fields.required(known.get(key), key, sifted.deny_listed)
+    if metric == contract.PROMPTS_METRIC and known[contract.STAGE] == contract.ENDED_STAGE:
+        fields.required(known.get(contract.OUTCOME), contract.OUTCOME, sifted.deny_listed)
 
 
 def _labels(

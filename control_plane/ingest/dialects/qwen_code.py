@@ -112,6 +112,8 @@ def _take_execution_point(point: Point, arrival: Arrival) -> Fate:
     """Read how many tool calls ran and failed, by what kind: one that never ran is in neither."""
     attributes = _attributes(point)
     status = fields.word(attributes, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES)
+    if contract.OVERFLOW not in attributes:
+        fields.required(status, words.EXECUTION_STATUS)
     if status is not None and status not in contract.EXECUTED:
         return Taken(())
     rest = sorted((key, canonical(value)) for key, value in attributes.items())

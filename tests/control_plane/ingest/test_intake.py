@@ -123,7 +123,11 @@ def test_volume_of_a_guard_that_nobody_knows_has_no_name(context, host):
     labels = {"agent.guard.name": "made_up", "agent.guard.mode": "shadow"}
     at_ns = to_ns(AT)
     request = counter_request(
-        labels, as_int=1, time_unix_nano=at_ns, start_time_unix_nano=at_ns - 1
+        labels,
+        metric="agent.guard.turns",
+        as_int=1,
+        time_unix_nano=at_ns,
+        start_time_unix_nano=at_ns - 1,
     )
     assert partial_of(host.send(request), "metrics") == (0, "")
     cells = {cell for _, cell in context.evidence.cells(ENVIRONMENT)}
@@ -268,7 +272,7 @@ def test_a_prompt_whose_tokens_pass_what_can_be_counted_is_taken_in(context, hos
 def test_two_writers_that_share_an_identity_both_count(context, host):
     labels = {"agent.guard.name": GUARD, "agent.guard.mode": "shadow"}
     for value in (3, 4):
-        request = counter_request(labels, as_int=value)
+        request = counter_request(labels, metric="agent.guard.turns", as_int=value)
         assert partial_of(sent_at_now(host, request), "metrics") == (0, "")
     counted = context.evidence.counters(ENVIRONMENT, TODAY)
     assert sum(counted.values()) == 7

@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from control_plane.ingest.reading import Receiving, read_metrics
+from control_plane.ingest.reading import Decoded, Receiving, read_metrics
 from control_plane.ingest.records import DurationPoint
 from control_plane.ingest.rejections import RejectReason
 from control_plane.ingest.wire import Encoding
@@ -53,7 +53,7 @@ def _finished(request, point, **fields: object):
     return request
 
 
-def read(request):
+def read(request) -> Decoded:
     batches = decode_metrics(request.SerializeToString(), Encoding.PROTOBUF)
     return read_metrics(batches, Receiving("internal", NOW_NS))
 

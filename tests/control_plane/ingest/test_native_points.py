@@ -174,18 +174,59 @@ def test_a_host_of_before_the_contract_may_leave_the_guard_unnamed():
     assert counted(unnamed, scope=("agent.guard", "0.1.0")).guard is None
 
 
+NAMED = {"agent.guard.name": "identical_call", "agent.guard.mode": "warn"}
+ENDED = {"agent.guard.prompt.stage": "end", "agent.guard.prompt.outcome": "completed"}
+
+
 @pytest.mark.parametrize(
-    ("metric", "key", "word"),
+    ("metric", "labels"),
     [
-        ("agent.guard.prompts", "agent.guard.prompt.stage", "end"),
-        ("agent.guard.disruptions", "agent.guard.disruption.kind", "retry"),
-        ("agent.guard.violations", "agent.guard.invariant", "cancelled_counted"),
-        ("agent.guard.tool.executions", "agent.guard.execution.status", "error"),
+        ("agent.guard.prompts", {"agent.guard.prompt.stage": "start"}),
+        ("agent.guard.prompts", ENDED),
+        ("agent.guard.disruptions", {"agent.guard.disruption.kind": "retry"}),
+        ("agent.guard.violations", {"agent.guard.invariant": "cancelled_counted"}),
+        ("agent.guard.tool.executions", {"agent.guard.execution.status": "error"}),
+        ("agent.guard.tokens", {}),
+        ("agent.guard.turns", {}),
     ],
 )
-def test_each_counter_has_its_own_labels(metric, key, word):
-    record = counted({**LABELS, key: word}, metric=metric)
-    assert record.labels == ((key.removeprefix("agent.guard."), word),)
+def test_each_counter_has_its_own_labels(metric, labels):
+    told = {key.removeprefix("agent.guard."): word for key, word in labels.items()}
+    assert dict(counted({**NAMED, **labels}, metric=metric).labels) == told
+    # those of another counter are dropped
+    assert dict(counted({**LABELS, **labels}, metric=metric).labels) == told
+
+
+@pytest.mark.parametrize(
+    ("metric", "labels", "missing"),
+    [
+        ("agent.guard.transitions", {"agent.guard.route": "background"}, "decision"),
+        ("agent.guard.prompts", {}, "prompt.stage"),
+        ("agent.guard.prompts", {"agent.guard.prompt.outcome": "completed"}, "prompt.stage"),
+        ("agent.guard.prompts", {"agent.guard.prompt.stage": "end"}, "prompt.outcome"),
+        ("agent.guard.disruptions", {}, "disruption.kind"),
+        ("agent.guard.violations", {}, "invariant"),
+        ("agent.guard.tool.executions", {}, "execution.status"),
+    ],
+)
+@pytest.mark.parametrize("version", ["1", "0.1.0"])
+def test_a_point_that_does_not_say_what_it_counts_is_rejected(metric, labels, missing, version):
+    found = rejected({**NAMED, **labels}, metric=metric, scope=("agent.guard", version))
+    assert found.reason is RejectReason.BAD_ATTRIBUTE
+    assert found.detail.startswith(f"agent.guard.{missing} is missing; send the attribute")
+
+
+@pytest.mark.parametrize(
+    ("metric", "key"),
+    [
+        ("agent.guard.transitions", "agent.guard.decision"),
+        ("agent.guard.prompts", "agent.guard.prompt.outcome"),
+        ("agent.guard.violations", "agent.guard.invariant"),
+    ],
+)
+def test_a_word_too_long_to_be_one_is_told_apart_from_a_missing_one(metric, key):
+    found = rejected({**NAMED, **ENDED, key: "x" * 129}, metric=metric)
+    assert found.detail.startswith(f"{key} is a string of over 128 bytes")
 
 
 @pytest.mark.parametrize(

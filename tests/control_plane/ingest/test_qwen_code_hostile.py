@@ -123,6 +123,14 @@ def test_a_point_beyond_the_limit_of_its_sdk_is_counted_without_attributes(metri
     assert (record.value, record.labels, record.is_overflow) == (7, (), True)
 
 
+def test_an_execution_that_does_not_say_how_it_went_is_refused_in_the_words_of_the_client():
+    point = NumberPoint(
+        words.EXECUTION_COUNTER, "", 1, NOW_NS, 7, Temporality.DELTA, True, {}, False
+    )
+    with pytest.raises(Refusal, match=r"^execution_status is missing"):
+        DIALECT.read_point(point, ARRIVAL)
+
+
 def test_what_it_does_not_know_is_left_to_others():
     item = LogItem(NOW_NS, 0, "gen_ai.choice", {}, True)
     assert DIALECT.read_log(item, ARRIVAL) is IgnoreReason.UNKNOWN_EVENT
