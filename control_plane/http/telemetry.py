@@ -92,15 +92,31 @@ class StillEnforcingAnswer(_Read):
     last_at: datetime
 
 
+class ToldPromptsAnswer(_Read):
+    """The prompts of one day and version, as trusted producers tell of them.
+
+    `by_events` are those that log records tell of, `by_counters` those that `agent.guard.prompts`
+    shows, each null when there is none. `untold` are shown and have no event: a log queue or a
+    Collector lost them. What is counted across midnight may be of either day: it is none of them.
+    """
+
+    version: str
+    by_events: int | None
+    by_counters: int | None
+    untold: int
+
+
 class DayHealthAnswer(_Read):
     """A UTC day that is over; `reason` says why it is not complete, null when it is.
 
-    `notes` say what counters do not tell exactly of it; events are exact.
+    `notes` say what counters and events do not tell alike of it. `prompts` are by version, of at
+    most 32 versions those with the most.
     """
 
     day: date
     reason: str | None
     notes: list[str]
+    prompts: list[ToldPromptsAnswer]
 
 
 class IntakeHealthAnswer(Answer):

@@ -112,6 +112,7 @@ def point_event(
         is_overflow=point.is_overflow,
         is_missed=is_missed,
         instance=instance_digest(point.origin.instance_id),
+        counts_starts=STARTED_PLACE in places_of(point),
     )
 
 

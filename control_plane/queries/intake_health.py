@@ -13,13 +13,14 @@ from control_plane.queries.days import floor_of
 from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.state import Rollback
 from control_plane.stores.intake_health import SourceCounts, TreatedRecords
+from control_plane.stores.sealed_days import ToldPrompts
 from reducer.rollout.days import COMPARED_DAYS, day_notes, why_incomplete
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Mode
 
 # A clock that is right is ahead by what two clocks differ, and behind by an export's interval.
 AHEAD_S, BEHIND_S = 30, 900
-DAYS_SHOWN = 14
+DAYS_SHOWN, VERSIONS_SHOWN = 14, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,14 @@ class StillEnforcing:
 class DayHealth:
     """One UTC day of the environment; `reason` says why it is not complete (yet).
 
-    `notes` say what counters do not tell exactly of it, complete or not.
+    `notes` say what counters and events do not tell alike of it, complete or not. `prompts` are
+    what both tell of its prompts, by version, of at most 32 versions those with the most.
     """
 
     day: date
     reason: str | None
     notes: tuple[str, ...] = ()
+    prompts: tuple[ToldPrompts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ def environment_days(
         each.day: each for each in context.evidence.sealed_days(environment, looked_at, source)
     }
     floor = floor_of(context, environment, source)
+    shown = [day for day in looked_at[-DAYS_SHOWN:] if day >= first]
+    prompts = context.evidence.told_prompts(environment, shown)
     return tuple(
         DayHealth(
             day,
@@ -157,10 +162,19 @@ def environment_days(
                 coverage_floor=floor,
             ),
             day_notes(sealed[day]) if day in sealed else (),
+            _most(prompts[day]),
         )
-        for day in looked_at[-DAYS_SHOWN:]
-        if day >= first
+        for day in shown
     )
+
+
+def _most(prompts: Sequence[ToldPrompts]) -> tuple[ToldPrompts, ...]:
+    ordered = sorted(prompts, key=_size, reverse=True)
+    return tuple(sorted(ordered[:VERSIONS_SHOWN]))
+
+
+def _size(prompts: ToldPrompts) -> int:
+    return max(prompts.by_events or 0, prompts.by_counters or 0)
 
 
 def _first_day(context: Context, environment: str) -> date:

@@ -15,7 +15,7 @@ from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
 from control_plane.stores.owner_days import unpacked, whole_prompts
 from control_plane.stores.replies import parts, text, whole
-from control_plane.stores.sealed_days import Around, DayFields, sealed_day
+from control_plane.stores.sealed_days import Around, DayFields, ToldPrompts, sealed_day
 from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split
 from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
@@ -129,6 +129,14 @@ class EvidenceStore:
         return tuple(
             sealed_day(day, _around(day, held), source) for day in wanted if held[day].is_sealed
         )
+
+    @unavailable()
+    def told_prompts(
+        self, environment: str, days: Iterable[date]
+    ) -> dict[date, tuple[ToldPrompts, ...]]:
+        """Return what trusted producers tell of prompts, by day and version, sealed or not."""
+        held = self._fields_of(environment, days)
+        return {day: fields.told_prompts() for day, fields in held.items()}
 
     def _fields_of(self, environment: str, days: Iterable[date]) -> dict[date, DayFields]:
         asked, shards = sorted(days), self._shards(environment)

@@ -5,7 +5,7 @@
 -- A point's event has [cell name, counter, cell name of the owner's evidence or false, places in its
 -- row, 1 when it counts transitions that their host does not number and 2 when it is another counter of such a
 -- host, day of its start or '', 1 when its SDK left its attributes out, 2 when an owner's evidence lacks them,
--- its instance] for its guards and [1 when cumulative, start, time (microseconds), value, hour, conforming,
+-- its instance, 1 when it counts starts of prompts] for its guards and [1 when cumulative, start, time (microseconds), value, hour, conforming,
 -- coarser, bucket, count, ...] for its numbers.
 
 -- Bring buckets to a scale that is lower by this much: two neighbours become one for each.
@@ -49,12 +49,21 @@ local function add_to_owner(batch, event, point, sign)
   add_buckets(change, point.b, point.k, sign)
 end
 
+-- Starts that counters of trusted producers show, by guard and version: a host counts a prompt for each guard.
+local function show_starts(batch, event, day, field, by)
+  if event[9][9] ~= 1 or not batch.is_trusted then return end
+  local name = cell_name(batch, cell_id(batch, event[9][1]))
+  local guard = cjson.decode(name)[1]
+  add(inner(batch.days, day), field .. ':' .. guard .. '|' .. version_of(batch, name), by)
+end
+
 local function add_point(batch, event, point, sign)
   local cell = cell_id(batch, event[9][1])
   local counter = inner(batch.counters, string.format('ct:%s:%d:%s', batch.slot, cell, point.d))
   counter.day = point.d
   add(inner(counter, 'sums'), event[9][2], sign * point.v)
   add_to_owner(batch, event, point, sign)
+  show_starts(batch, event, point.d, 'shown', sign * point.v)
 end
 
 -- A stream is forgotten after 7 days: it may have begun on the day before them.
@@ -96,6 +105,7 @@ local function tell_days(batch, event, point, from, sign)
   for _, smeared in ipairs(days) do tell(smeared, 'smeared', is_evidence) end
   local shows = event[9][3] and SHOWS[event[9][5]]
   if shows then add(inner(batch.days, point.d), shows .. '_since', sign * point.v) end
+  show_starts(batch, event, point.d, 'shown_since', sign * point.v)
 end
 
 -- From when on what follows a point counts: of a point at midnight that is behind its day.

@@ -1,11 +1,18 @@
 -- Kinds of event that are of a cell and not of guards.
 local OF_NO_PROMPT = { v = true, m = true }
 
+-- The name of a prompt's start, as volume.
+local STARTS = 'agent.guard.prompt.start'
+
 local function count_volume(batch, event)
   local cell = cell_id(batch, event[9][1])
   local counter = inner(batch.counters, string.format('ct:%s:%d:%s', batch.slot, cell, event[7]))
   counter.day = event[7]
   add(inner(counter, 'sums'), event[9][2], event[11][1])
+  -- A prompt that no assignment id vouches for was told of, too: its host counts it with the others.
+  if event[9][2] == STARTS and batch.is_trusted then
+    add(inner(batch.days, event[7]), 'told:' .. version_of(batch, cell_name(batch, cell)), 1)
+  end
 end
 
 -- The name of the event's cell, nil when it has none.

@@ -79,7 +79,8 @@ class PointEvent:
     `is_conforming` is None for a point that is no record of the contract check. `began_on` is the
     UTC day of its start, None when that is unset. With `is_overflow` its SDK left its attributes
     out; `is_missed` says that the evidence of an owner lacks them, whoever of them it is.
-    `instance` is a digest of the process that sent it.
+    `instance` is a digest of the process that sent it. `counts_starts` says that it counts starts
+    of prompts: by it shows how many of them no event tells.
 
     Raises:
         ValueError: the value is negative or beyond 2**53 - 1, or the histogram is too coarse.
@@ -100,6 +101,7 @@ class PointEvent:
     is_overflow: bool = False
     is_missed: bool = False
     instance: str = ""
+    counts_starts: bool = False
 
     def __post_init__(self) -> None:
         check_count("value", self.value)
@@ -117,7 +119,7 @@ class PointEvent:
             about += [owner.cell.name, owner.places, _kind_of(owner)]
         about.append("" if self.began_on is None else self.began_on.isoformat())
         about.append(int(self.is_overflow) + int(self.is_overflow and self.is_missed))
-        about.append(self.instance)
+        about += [self.instance, int(self.counts_starts)]
         histogram = Histogram(SCALE, ()) if self.histogram is None else self.histogram
         told = histogram.at_most_fine()
         numbers = [

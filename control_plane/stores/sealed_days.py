@@ -12,6 +12,25 @@ HOURS = 24
 _COUNTERS = ("counted", "witnessed")
 
 
+class ToldPrompts(NamedTuple):
+    """What trusted producers tell of the prompts of one day and version.
+
+    `by_events` are the prompts that log records tell of, `by_counters` the starts that counters of
+    prompts show, each None when there is none. A counter of each guard counts all prompts: the
+    highest stands for them. `certain` of these are of the day for sure, and not of before midnight.
+    """
+
+    version: str
+    by_events: int | None
+    by_counters: int | None
+    certain: int
+
+    @property
+    def untold(self) -> int:
+        """The prompts that counters show and no event tells, where both tell of the version."""
+        return max(self.certain - self.by_events, 0) if self.by_events else 0
+
+
 class DayFields:
     """What the store holds of one day, in each of the shards."""
 
@@ -36,6 +55,28 @@ class DayFields:
     def count(self, name: str) -> int:
         """Return a sum of the day."""
         return sum(int(each.get(name.encode(), b"0")) for each in self._held)
+
+    def told_prompts(self) -> tuple[ToldPrompts, ...]:
+        """Return what trusted producers tell of the day's prompts, by version."""
+        told = self._counts("told:")
+        shown: dict[str, int] = {}
+        certain: dict[str, int] = {}
+        since = self._counts("shown_since:")
+        for of_guard, many in self._counts("shown:").items():
+            version = of_guard.partition("|")[2]
+            shown[version] = max(shown.get(version, 0), many)
+            sure = many - since.get(of_guard, 0)
+            certain[version] = max(certain.get(version, 0), sure)
+        return tuple(
+            ToldPrompts(version, told.get(version), shown.get(version), certain.get(version, 0))
+            for version in sorted(told.keys() | shown.keys())
+        )
+
+    def _counts(self, prefix: str) -> dict[str, int]:
+        """Return the sums above zero whose names begin so, by the rest of the name."""
+        names = {name for each in self._held for name in each if name.startswith(prefix.encode())}
+        counts = {name.decode(): self.count(name.decode()) for name in names}
+        return {name.removeprefix(prefix): many for name, many in counts.items() if many > 0}
 
 
 class Around(NamedTuple):
@@ -99,4 +140,5 @@ def sealed_day(day: date, around: Around, source: EvidenceSource) -> SealedDay:
         unnumbered=count("unnumbered") if is_of_events else 0,
         uncounted=around.uncounted if is_of_events else 0,
         unwitnessed=around.unwitnessed if is_of_events else 0,
+        untold=sum(each.untold for each in around.day.told_prompts()) if is_of_events else 0,
     )

@@ -24,7 +24,8 @@ class SealedDay:
 
     What follows is known where events are the evidence. Of hosts that number no transitions,
     `unnumbered` counts their transitions, `uncounted` those that no counter of theirs shows, and
-    `unwitnessed` ended prompts with tool calls if not one point of their counters came.
+    `unwitnessed` ended prompts with tool calls if not one point of their counters came. `untold`
+    are prompts that counters of hosts show and no event tells.
     """
 
     day: date
@@ -40,6 +41,7 @@ class SealedDay:
     unnumbered: int = 0
     uncounted: int = 0
     unwitnessed: int = 0
+    untold: int = 0
 
 
 def day_start(day: date) -> datetime:
@@ -92,6 +94,12 @@ def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
     """
     if sealed.covered < floor * sealed.ended:
         return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
+    if sealed.covered < floor * (sealed.ended + sealed.untold):
+        shown = _many(sealed.untold, "prompt")
+        return (
+            f"counters show {shown} that no event tells, beside {sealed.ended:,} that ended: "
+            "events were lost on the way"
+        )
     counted = sealed.unnumbered - sealed.uncounted
     if counted < floor * sealed.unnumbered:
         return (
@@ -108,9 +116,9 @@ def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
 
 
 def day_notes(sealed: SealedDay) -> tuple[str, ...]:
-    """Return in words what counters do not tell exactly of a day, complete or not.
+    """Return in words what counters and events do not tell alike of a day, complete or not.
 
-    Events of prompts are exact: a gate that rests on them is not touched by it.
+    What counters do not tell exactly does not touch a gate that rests on events.
     """
     told: list[str] = []
     if sealed.smeared:
@@ -123,6 +131,8 @@ def day_notes(sealed: SealedDay) -> tuple[str, ...]:
             f"overflowed: {_points(sealed.overflowed)} of counters came without attributes, beyond "
             "the cardinality limit of an SDK, so totals are whole and counts by outcome are not"
         )
+    if sealed.untold:
+        told.append(f"untold: counters show {_many(sealed.untold, 'prompt')} that no event tells")
     return tuple(told)
 
 

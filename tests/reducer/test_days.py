@@ -121,6 +121,12 @@ def test_a_day_begins_at_midnight_utc_and_is_sealed_two_hours_after_its_end():
             id="coverage just under 99 %",
         ),
         pytest.param(
+            replace(GOOD, untold=8),
+            "counters show 8 prompts that no event tells, beside 700 that ended: events were lost "
+            "on the way",
+            id="prompts that counters alone tell of",
+        ),
+        pytest.param(
             replace(GOOD, unnumbered=12, uncounted=12),
             "coverage is not known: the guard's counter shows 0 of 12 transitions that have no "
             "sequence number",
@@ -152,6 +158,7 @@ def test_a_day_that_does_not_count_says_why(sealed, words):
         pytest.param(replace(GOOD, covered=693), id="coverage of exactly 99 %"),
         pytest.param(silent_at(14, prompts=1), id="one prompt in an hour"),
         pytest.param(replace(GOOD, unnumbered=200, uncounted=2), id="99 % of the records counted"),
+        pytest.param(replace(GOOD, untold=7), id="99 % of the prompts told by events"),
     ],
 )
 def test_a_day_at_the_edge_counts(sealed):
@@ -218,4 +225,5 @@ def test_a_smeared_day_counts_and_is_told():
 
 def test_notes_tell_each_thing_that_is_not_exact():
     assert day_notes(GOOD) == ()
-    assert [note.partition(":")[0] for note in day_notes(SHORT)] == ["smeared", "overflowed"]
+    told = [note.partition(":")[0] for note in day_notes(replace(SHORT, untold=1))]
+    assert told == ["smeared", "overflowed", "untold"]

@@ -9,6 +9,7 @@ from control_plane.access import create_token
 from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.context import Context
 from reducer.vocabulary import Invariant, Mode, Role
+from tests.control_plane.counting import Interval, metrics
 from tests.control_plane.hosts import Event, Host, Prompt, logs
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE, Api, assert_problem
 
@@ -33,7 +34,6 @@ def test_telemetry_of_a_new_environment_is_no_records_and_not_zero_seconds_old(v
     assert told["counts"]["accepted"] == 0
     assert told["counts"]["refused"] == {}
     assert told["days"] == []
-    assert all(day["reason"] and day["notes"] == [] for day in told["days"])
     assert viewer.get(told["links"]["sources"]).get_json() == {"items": [], "next": None}
 
 
@@ -52,6 +52,21 @@ def test_telemetry_tells_what_was_taken_in_and_what_was_not_and_why(viewer, cont
     (process,) = told["instances"]
     assert (process["late"], process["future"], process["gaps"]) == (1, 0, 0)
     assert counts["quarantined"] == {"version_missing": 1}
+
+
+def test_telemetry_tells_each_days_prompts_by_events_and_by_counters(viewer, context, host, wall):
+    at = context.clock.now()
+    prompts = [Prompt(f"p-{number}", [], at) for number in range(3)]
+    host.send(logs([each.start() for each in prompts[1:]]))
+    wall.pass_by(seconds=60)
+    interval = Interval(at, context.clock.now())
+    ids = {"agent.guard.assignment.id": ""}
+    host.send(metrics(prompts, interval, owner="all", environment=ENVIRONMENT, resource=ids))
+    wall.pass_by(seconds=86_400)
+    day = viewer.get(TELEMETRY).get_json()["days"][-1]
+    assert day["reason"] == "it is not sealed yet"
+    (told,) = day["prompts"]
+    assert (told["by_events"], told["by_counters"], told["untold"]) == (2, 3, 1)
 
 
 def test_sources_are_read_in_parts_each_producer_and_version_once(viewer, context, host, rollout):

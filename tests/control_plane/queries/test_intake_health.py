@@ -8,8 +8,10 @@ import pytest
 
 from control_plane.commands.rollback import roll_back
 from control_plane.ingest.rejections import RejectReason
+from control_plane.jobs.sealing import seal_due_days
 from control_plane.queries.intake_health import environment_days, intake_health
 from reducer.rollout.assignment import Assignment
+from reducer.rollout.days import day_start
 from reducer.vocabulary import Cohort, Mode
 from tests.control_plane.counting import Interval, metrics
 from tests.control_plane.hosts import Calendar, Host, Prompt, issued, logs, pseudonym_in
@@ -254,3 +256,55 @@ def test_evidence_from_before_an_environment_was_created_here_is_shown(store):
     life.context.imports.into(ENVIRONMENT).add_day(BEGAN.date() - timedelta(days=3), {})
     days = environment_days(life.context, ENVIRONMENT)
     assert [each.day for each in days] == [BEGAN.date() - timedelta(days=at) for at in (3, 2, 1)]
+
+
+def lose(prompts: list[Prompt], lost: int, life: Life) -> None:
+    """Let a host tell of a day's prompts and count them all, and its log queue drop some."""
+    day = life.today
+    life.beat(day)
+    life.calendar.now = day_start(day) + timedelta(hours=24, minutes=30)
+    life.host.tell(*prompts[lost:])
+    noon = day_start(day) + timedelta(hours=12)
+    counted = metrics(
+        prompts,
+        Interval(noon, noon + timedelta(minutes=1)),
+        owner="all",
+        environment=ENVIRONMENT,
+        resource={"agent.guard.assignment.id": ""},
+    )
+    life.host.send(counted)
+    life.calendar.now = day_start(day) + timedelta(hours=27)
+    seal_due_days(life.context, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason", "note"),
+    [
+        pytest.param(0, None, None, id="all arrived"),
+        pytest.param(
+            3,
+            "counters show 3 prompts that no event tells, beside 197 that ended: events were lost "
+            "on the way",
+            "untold: counters show 3 prompts that no event tells",
+            id="three of 200 were dropped whole",
+        ),
+        pytest.param(
+            2, None, "untold: counters show 2 prompts that no event tells", id="two of 200 were"
+        ),
+    ],
+)
+def test_prompts_that_a_log_queue_dropped_whole_are_missed(store, lost, reason, note):
+    life = Life.begin(store)
+    life.live(1)
+    prompts = [
+        replace(prompt, prompt_id=f"{prompt.prompt_id}-{copy}")
+        for prompt in life.prompts(life.today, per_owner=5)
+        for copy in range(2)
+    ][:200]
+    lose(prompts, lost, life)
+    day = environment_days(life.context, ENVIRONMENT)[-1]
+    assert day.reason == reason
+    assert day.notes == (() if note is None else (note,))
+    (told,) = day.prompts
+    assert (told.version, told.by_events, told.by_counters) == (VERSION, 200 - lost, 200)
+    assert told.untold == lost
