@@ -2,7 +2,7 @@
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from control_plane.ingest.contract import SCOPE
+from control_plane.ingest.contract import EARLY_SCOPE_VERSION, SCOPE
 from control_plane.ingest.forms import Known
 from control_plane.ingest.lazy_messages import RECORD, SPAN
 from control_plane.ingest.otlp import (
@@ -78,7 +78,8 @@ def _scope_logs(scope: Scope, quota: Quota, *, wanted: Scopes, known: Known | No
     quota.take(len(records))
     if wanted is not None and name not in wanted:
         return ScopeLogs(name, version, (), skipped=len(records))
-    if known is None or name != SCOPE:
+    # what hosts of before contract 1 say is read in another way than the same words of others
+    if known is None or name != SCOPE or version == EARLY_SCOPE_VERSION:
         return ScopeLogs(name, version, tuple(map(log_item, records)))
     runs, rest = known.recognise(records)
     return ScopeLogs(name, version, tuple(map(log_item, rest)), runs=runs, messages=rest)

@@ -1,5 +1,7 @@
 """guardwave's own dialect: scope `agent.guard`, as docs/telemetry.md describes it."""
 
+from dataclasses import replace
+
 from control_plane.ingest import contract
 from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Scopes, Taken
 from control_plane.ingest.event_time import accepted_time
@@ -7,6 +9,7 @@ from control_plane.ingest.events import EVENTS, Event, Reading
 from control_plane.ingest.exposure import sift
 from control_plane.ingest.otlp import LogItem, Point, Span
 from control_plane.ingest.points import PointArrival, take_point
+from control_plane.ingest.records import Transition
 from control_plane.ingest.refused import exposed_by_event, exposed_by_point
 from control_plane.ingest.rejections import IgnoreReason, Refusal
 
@@ -59,4 +62,12 @@ def _take_event(item: LogItem, event: Event, arrival: Arrival) -> Fate:
     record = event.build(Reading(arrival.origin, time_ns, known, deny_listed, item.has_body))
     if record is None:
         return IgnoreReason.OTHER_FLAG
+    if isinstance(record, Transition) and arrival.scope_version == contract.EARLY_SCOPE_VERSION:
+        record = _numbered_from_one(record)
     return Taken((record,), dropped)
+
+
+def _numbered_from_one(record: Transition) -> Transition:
+    """Return a transition of before contract 1, when a prompt's sequence began at 0."""
+    assert record.sequence is not None  # the event's builder refuses one without
+    return replace(record, sequence=record.sequence + 1)
