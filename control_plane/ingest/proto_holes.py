@@ -90,6 +90,7 @@ def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
         holes = tuple(_holes(record, _KEYS_OF_AN_END if is_end else _KEYS_OF_ANY))
     except (_UnusualError, BadBody, IndexError):
         return None
+    # of two of a kind the last one holds, and the other says nothing
     once = [hole.role for hole in holes if hole.role not in _MANY]
     is_whole = Role.TIME in once and Role.PROMPT in once and len(once) == len(set(once))
     return holes if is_whole else None
@@ -97,10 +98,7 @@ def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
 
 def _holes(record: bytes, keys: _Keys) -> Iterator[Hole]:
     fields = _fields(record, 0, len(record))
-    times = [field.kind for field in fields if field.kind in (_TIME, _OBSERVED_TIME)]
-    if len(times) != len(set(times)):
-        raise _UnusualError
-    has_time = _TIME in times
+    has_time = any(field.kind == _TIME for field in fields)
     for kind, start, end in fields:
         if kind == _ATTRIBUTE:
             yield from _in_attribute(record, start, end, keys)
