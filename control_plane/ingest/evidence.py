@@ -9,7 +9,7 @@ from typing import TypeAlias
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
 from control_plane.ingest.event_time import DAY_NS, utc_day
-from control_plane.ingest.identity import digest63, event_identity, prompt_digest
+from control_plane.ingest.identity import event_identity, prompt_digest
 from control_plane.ingest.point_evidence import (
     is_missed_in_evidence,
     places_of,
@@ -26,7 +26,6 @@ from control_plane.ingest.records import (
     LogRecord,
     LoopDetected,
     Origin,
-    PromptEvent,
     PromptPart,
     Record,
     SessionOpened,
@@ -34,7 +33,7 @@ from control_plane.ingest.records import (
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.ingest.repetitions import Rebooked, Repetitions
-from control_plane.ingest.tellings import BOUNDS, NAMES, part_of
+from control_plane.ingest.tellings import BOUNDS, NAMES, part_of, volume_identity
 from control_plane.ingest.violations import broken_by, vouched
 from control_plane.ingest.wordings import Repeated
 from control_plane.stores import evidence_events as events
@@ -255,19 +254,16 @@ class Bookkeeper:
 
     def _volume(self, record: LogRecord, *, guard: str) -> events.VolumeEvent:
         name = _name(record)
-        prompt = record.prompt_id if isinstance(record, PromptEvent) else ""
-        part = part_of(record) if isinstance(record, Transition | PromptPart) else ""
-        digest = digest63(
-            "volume", self._environment, guard, name, prompt, part, str(record.time_ns)
-        )
+        mode = record.mode if isinstance(record, Transition | FlagEvaluation) else None
         counter = name
         if isinstance(record, Transition):
             counter = f"{name}{{decision={record.decision}}}"
         elif isinstance(record, PromptPart):
             counter = f"{name}{{part={record.part.told()[0]}}}"
-        mode = record.mode if isinstance(record, Transition | FlagEvaluation) else None
         return events.VolumeEvent(
-            seen=events.Seen(digest, record.time_ns // NANOSECONDS),
+            seen=events.Seen(
+                volume_identity(record, guard=guard, mode=mode), record.time_ns // NANOSECONDS
+            ),
             day=utc_day(record.time_ns),
             cell=Cell(_known(guard), record.origin.service_version, mode=mode),
             counter=counter,

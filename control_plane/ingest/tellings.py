@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import utc_day
-from control_plane.ingest.identity import event_half
+from control_plane.ingest.identity import digest63, event_half
 from control_plane.ingest.prompt_news import is_conforming, news_of
 from control_plane.ingest.records import (
     FlagEvaluation,
@@ -13,6 +13,7 @@ from control_plane.ingest.records import (
     LoopDetected,
     PromptDisruption,
     PromptEnd,
+    PromptEvent,
     PromptPart,
     PromptStart,
     SessionOpened,
@@ -20,9 +21,11 @@ from control_plane.ingest.records import (
 )
 from control_plane.ingest.violations import broken_by
 from control_plane.ingest.wordings import Worded, Wording
-from control_plane.stores.evidence_events import OUTCOME_PLACES, PromptEvent, PromptKey, Seen
+from control_plane.stores import evidence_events as events
+from control_plane.stores.evidence_events import OUTCOME_PLACES, PromptKey, Seen
 from control_plane.stores.prompt_events import Like
 from reducer import contract
+from reducer.vocabulary import Mode
 
 NAMES: dict[type[LogRecord], str] = {
     PromptStart: contract.PROMPT_START,
@@ -54,6 +57,29 @@ def part_of(record: LogRecord) -> str:
             return f"{record.loop_type} {record.time_ns}"
         case _:
             return ""
+
+
+def volume_identity(record: LogRecord, *, guard: str, mode: Mode | None) -> int:
+    """Return the identity of a record that is counted and of no owner.
+
+    What it says, when, and which process said it: JavaScript's clocks tell milliseconds apart, in
+    which several processes may say the same.
+    """
+    origin = record.origin
+    return digest63(
+        "volume",
+        origin.environment,
+        origin.service_namespace,
+        origin.service_name,
+        origin.service_version,
+        origin.instance_id,
+        guard,
+        mode or "",
+        NAMES[type(record)],
+        record.prompt_id if isinstance(record, PromptEvent) else "",
+        part_of(record),
+        str(record.time_ns),
+    )
 
 
 class Told(NamedTuple):
@@ -104,7 +130,7 @@ class Tellings(dict[Wording, Told]):
 
 
 def _like(record: Worded, backing: Backing) -> Like:
-    return PromptEvent(
+    return events.PromptEvent(
         Seen(0, 0),
         PromptKey("", "", 0),
         utc_day(0),
