@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
 HERE = "127.0.0.1"
 _pause = threading.Event()
+_given: set[int] = set()
 
 
 def until(condition, *, within: float = PATIENCE_S, every: float = 0.01):
@@ -36,10 +37,16 @@ def until(condition, *, within: float = PATIENCE_S, every: float = 0.01):
 def free_port() -> int:
     """Return a port that nothing listens on now, below those that connections get for themselves.
 
-    It is taken a moment later: in that range a connection of another test could have it first.
+    It is taken a moment later: in that range a connection of another test could have it first. No
+    process of the tests is given a port that another one, or itself, was given before.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
-        port = 20_000 + secrets.randbelow(12_000)
+        port = 20_000 + secrets.randbelow(12_000 // workers) * workers + worker
+        if port in _given:
+            continue
+        _given.add(port)
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.bind((HERE, port))
             return port

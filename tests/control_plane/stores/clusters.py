@@ -3,9 +3,7 @@
 import contextlib
 import os
 import resource
-import secrets
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -20,11 +18,9 @@ from redis.retry import Retry
 from control_plane.settings import Settings
 from control_plane.store_url import StoreKind
 from control_plane.stores.program import find_program
+from tests.control_plane.web_workers import HERE, PATIENCE_S, free_port
 
-HERE = "127.0.0.1"
 SLOTS = 16384
-# Long enough for a disk that stalls: a server then neither answers nor hears the others.
-PATIENCE_S = 120.0
 NODE_TIMEOUT_MS = 1000
 HURRY = ("publish-period", "100", "ping-period", "100")
 _pause = threading.Event()
@@ -39,19 +35,6 @@ def until(what: Callable[[], bool], *, why: str) -> None:
                 return
         _pause.wait(0.02)
     raise AssertionError(f"not in {PATIENCE_S:.0f} s: {why}")
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on now, below those that connections get for themselves.
-
-    Whoever connects to a dead server's port in that range may meet itself, and then the server
-    cannot have its port again.
-    """
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind((HERE, port))
-            return port
 
 
 @dataclass
@@ -78,9 +61,11 @@ class Node:
                 # Python ignores SIGXFSZ: so does the server, which then sees a full disk.
                 restore_signals=False,
             )
-        until(self.answers, why=f"the server on port {self.port} answers")
+        until(self._answers, why=f"the server on port {self.port} answers")
 
-    def answers(self) -> bool:
+    def _answers(self) -> bool:
+        if self.has_ended():
+            raise AssertionError((self.directory / "log").read_text()[-2000:])
         with self.client() as client:
             return bool(client.ping())
 
