@@ -10,7 +10,8 @@ from datetime import date
 from random import Random
 
 from reducer import contract
-from reducer.vocabulary import Decision, GuardPhase, Mode, Outcome
+from reducer.catalogue import GUARD_OF_LOOP
+from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, Outcome
 
 GUARD = "repeated_tool_failure"
 VERSION = "1.4.2"
@@ -24,6 +25,10 @@ _RECOVERS = 0.5
 _FINISHES_ANYWAY = 0.35
 _CANCELLED_SHARE = 0.004
 _DISRUPTED_SHARE = 0.002
+# Of the prompts that come to nothing without a loop, one in eight is ended by a limit of the host,
+# whatever the guard's mode.
+_LIMITED_SHARE = 1 / 8
+_LIMITS = (LoopType.TOTAL_TOOL_CALLS, LoopType.INVALID_TOOL_PARAMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +56,17 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt as it went under a mode. `start_s` counts from midnight UTC."""
+    """One prompt as it went under a mode. `start_s` counts from midnight UTC.
+
+    `ended_by` is the protection that ended its turn, None where none did.
+    """
 
     owner: Owner
     prompt_id: str
     start_s: float
     duration_s: float
     outcome: Outcome
+    ended_by: LoopType | None
     turns: int
     tool_calls: int
     input_tokens: int
@@ -125,6 +134,8 @@ def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
     turns = 2 + _poisson(4, dice)
     fate, loop, recovery, finish = (dice.random() for _ in range(4))
     disruption, tokens = dice.random(), dice.lognormvariate(0, 0.25)
+    limit = dice.random()
+    ended_by: LoopType | None = None
     is_loop = loop < _LOOP_SHARE
     transitions: tuple[Transition, ...] = ()
     after = 0
@@ -136,9 +147,14 @@ def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
         outcome, extra, transitions = _loop(mode, recovers=recovers, finishes=finish)
         after = extra
         turns += extra
+        if outcome is Outcome.GUARD_STOPPED:
+            ended_by = LoopType.REPEATED_TOOL_EXECUTION_FAILURE
     else:
         is_done = (fate - _CANCELLED_SHARE) / (1 - _CANCELLED_SHARE) < owner.reliability
         outcome = Outcome.COMPLETED if is_done else Outcome.FAILED
+        if not is_done and limit < _LIMITED_SHARE:
+            outcome = Outcome.LIMIT
+            ended_by = _LIMITS[int(limit / _LIMITED_SHARE * len(_LIMITS))]
     used = int(turns * owner.tokens_a_turn * tokens)
     return Prompt(
         owner=owner,
@@ -146,6 +162,7 @@ def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
         start_s=start_s,
         duration_s=8.0 * turns * tokens,
         outcome=outcome,
+        ended_by=ended_by,
         turns=turns,
         tool_calls=turns * 2,
         input_tokens=used - used // 5,
@@ -213,6 +230,8 @@ def moments(prompt: Prompt, *, mode: Mode, assignment_id: str) -> Iterator[Momen
     for each in prompt.transitions:
         attributes = {**common, **route, **_decided(each, mode)}
         yield Moment(start + each.offset_s, contract.TRANSITION, attributes)
+    if prompt.ended_by is not None:
+        yield Moment(end, contract.LOOP_DETECTED, {**common, **_looped(prompt.ended_by)})
     yield Moment(end, contract.PROMPT_END, {**common, **_ended(prompt)})
     if prompt.disrupted_after_s is not None:
         kind: dict[str, str | bool | int | float] = {
@@ -240,6 +259,11 @@ def _decided(transition: Transition, mode: Mode) -> dict[str, str | bool | int |
         contract.EXECUTION_STATUS: "error",
         contract.ERROR_TYPE: "tool_timeout",
     }
+
+
+def _looped(loop: LoopType) -> dict[str, str | bool | int | float]:
+    guard = GUARD_OF_LOOP.get(loop)
+    return {contract.LOOP_TYPE: loop.value, **({} if guard is None else {contract.GUARD: guard})}
 
 
 def _ended(prompt: Prompt) -> dict[str, str | bool | int | float]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import pytest
 
 from control_plane.clock import Clock, fixed, to_ns
@@ -69,6 +70,15 @@ def test_the_gates_of_the_story_are_within(past):
         (Gate.WARN, "within"),
     ]
     assert all(len(each.days_used) == 7 for each in found)
+
+
+def test_the_warn_gate_has_loop_events_of_other_guards_from_both_cohorts(past):
+    newest = past.context.gates.evaluations(INTERNAL, GUARD)[0]
+    notes = orjson.loads(newest.result)["notes"]
+    numbers = next(each["numbers"] for each in notes if each["topic"] == "other_loops")
+    assert 2 < numbers["treated_per_1000"] < 10
+    assert 2 < numbers["reference_per_1000"] < 10
+    assert numbers["difference_low"] < 0 < numbers["difference_high"]
 
 
 def test_internal_ends_in_enforce_with_five_percent_at_most_of_a_thousand_owners(past):

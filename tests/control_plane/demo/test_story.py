@@ -10,11 +10,12 @@ from control_plane.demo.story import GUARD, VERSION, Fleet, moments
 from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.otlp import LogItem, ResourceLogs, ScopeLogs
 from control_plane.ingest.reading import Receiving, read_logs
-from control_plane.stores.evidence_events import PromptEvent
+from control_plane.ingest.records import LoopDetected
+from control_plane.stores.evidence_events import Looped, PromptEvent
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.days import day_start
 from reducer.rollout.pseudonym import pseudonym_of
-from reducer.vocabulary import Cohort, Decision, Mode, Outcome
+from reducer.vocabulary import Cohort, Decision, LoopType, Mode, Outcome
 
 KEY = b"k" * 32
 DAY = date(2026, 11, 28)
@@ -47,7 +48,12 @@ def test_every_moment_of_a_day_is_a_record_that_conforms_and_breaks_no_invariant
     booked = [bookkeeper.book(record) for record in decoded.records]
     assert [each.violations for each in booked if each.violations] == []
     events = [event for each in booked for event in each.events]
-    assert all(isinstance(event, PromptEvent) and event.is_conforming for event in events)
+    of_prompts = [event for event in events if isinstance(event, PromptEvent)]
+    judged = [event for event in of_prompts if not isinstance(event.news, Looped)]
+    assert all(event.is_conforming for event in judged)
+    loops = [record for record in decoded.records if isinstance(record, LoopDetected)]
+    assert (len(judged), len(events) - len(of_prompts)) == (len(items) - len(loops), len(loops))
+    assert len(of_prompts) - len(judged) == sum(record.guard is None for record in loops) > 0
 
 
 @MODES
@@ -76,3 +82,17 @@ def test_only_enforce_stops_and_only_after_a_warning():
     for prompt in stopped:
         decisions = [each.decision for each in prompt.transitions]
         assert decisions == [Decision.TRACKED, Decision.WARNED, Decision.STOPPED]
+
+
+def test_a_limit_of_the_host_ends_the_same_few_prompts_in_every_mode():
+    told = [prompts(mode, replace(FLEET, size=300)) for mode in Mode]
+    limited = [
+        [(each.prompt_id, each.ended_by) for each in day if each.outcome is Outcome.LIMIT]
+        for day in told
+    ]
+    assert all(each == limited[0] for each in limited)
+    assert 0.002 < len(limited[0]) / len(told[0]) < 0.01
+    assert {loop for _, loop in limited[0]} == {
+        LoopType.TOTAL_TOOL_CALLS,
+        LoopType.INVALID_TOOL_PARAMS,
+    }
