@@ -1,5 +1,6 @@
 """Every error guardwave raises on purpose: one tree; a leaf has a code, a status and a title."""
 
+import traceback
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
@@ -22,6 +23,15 @@ class GuardwaveError(Exception):
     def __init__(self, message: str, *, extras: Mapping[str, object] = NOTHING) -> None:
         super().__init__(message)
         self.extras = MappingProxyType(dict(extras))
+
+
+def trace_of(error: BaseException) -> str:
+    """Return what a log may tell of a fault: its type and frames, without its message.
+
+    A message may repeat what was sent.
+    """
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return f"{type(error).__name__}\n{frames}"
 
 
 class FieldProblem(NamedTuple):

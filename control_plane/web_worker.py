@@ -18,6 +18,7 @@ from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import ThreadWorker
 
 from control_plane.chunks import watch_chunks
+from control_plane.errors import trace_of
 from control_plane.http.access_log import masked_path
 from control_plane.settings import Settings
 from control_plane.slow_senders import Places, WatchedSocket
@@ -201,7 +202,7 @@ class WebWorker(ThreadWorker):
         else:
             status, title = 500, "Internal Server Error"
             path = masked_path(getattr(req, "path", "") or "")
-            self.log.error("failed on %s", path, exc_info=exc)
+            self.log.error("failed on %s: %s", path, trace_of(exc))
         with contextlib.suppress(OSError):
             client.sendall(_problem(status, title))
 

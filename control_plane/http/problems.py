@@ -1,7 +1,6 @@
 """Errors as problem documents (RFC 9457), made here and nowhere else."""
 
 import logging
-import traceback
 from collections.abc import Callable
 
 import orjson
@@ -10,7 +9,7 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException, MethodNotAllo
 from werkzeug.wrappers import Response as BaseResponse
 
 from control_plane import errors
-from control_plane.errors import GuardwaveError
+from control_plane.errors import GuardwaveError, trace_of
 from control_plane.http import otlp, problem_types
 from control_plane.http.access_log import masked_path
 from control_plane.otlp_door import BrokenChunks, SlowBody
@@ -134,8 +133,5 @@ def _shown_path() -> str:
 
 
 def _log_fault(error: Exception) -> None:
-    """Log the traceback without any message: messages may repeat what was sent."""
-    frames = "".join(traceback.format_tb(error.__traceback__))
     path = masked_path(request.path)
-    kind = type(error).__name__
-    _log.error("request %s: %s %s: %s\n%s", g.request_id, request.method, path, kind, frames)
+    _log.error("request %s: %s %s: %s", g.request_id, request.method, path, trace_of(error))

@@ -4,7 +4,7 @@ import logging
 
 from control_plane.access import Identity
 from control_plane.data_plane.credential_cache import CredentialCache
-from control_plane.errors import GuardwaveError, StoreUnavailable
+from control_plane.errors import GuardwaveError, StoreUnavailable, trace_of
 from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.answers import Signal, explain, partial, status, success
 from control_plane.ingest.dialects.registry import wanted
@@ -67,8 +67,8 @@ class Door:
             return _refused(encoding, 503, str(away), _RETRY_AFTER)
         except GuardwaveError as refusal:
             return _refused(encoding, refusal.status, str(refusal))
-        except Exception:  # noqa: BLE001  # a fault of ours: answered in the protocol, and logged
-            _log.exception("%s: the request was not taken in", request.signal)
+        except Exception as fault:  # noqa: BLE001  # ours: answered in the protocol, and logged
+            _log.error("%s: the request was not taken in: %s", request.signal, trace_of(fault))
             return _refused(encoding, 500, "guardwave failed on this request; its log says why")
 
     def _answer(self, request: OtlpRequest, encoding: Encoding, sender: Identity) -> OtlpAnswer:

@@ -30,8 +30,11 @@ def _bad(key: str, value: Value, wanted: str) -> Refusal:
     return Refusal(RejectReason.BAD_ATTRIBUTE, f"{key} is {quoted(value)}, not {wanted}")
 
 
-def quoted(value: Value) -> str:
-    """Return what a refusal says of a value: a short word or a number itself, else its size."""
+def quoted(value: object) -> str:
+    """Return what a refusal says of a value: a short word or a number itself, else its size.
+
+    Only who sent it is told: no log repeats a refusal.
+    """
     match value:
         case str() if _QUOTABLE.fullmatch(value):
             return repr(value)

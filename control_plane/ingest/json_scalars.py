@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 
+from control_plane.ingest.fields import quoted
 from control_plane.ingest.otlp import INT64_MAX, INT64_MIN, UINT64_MAX
 from control_plane.ingest.rejections import Refusal, RejectReason
 
@@ -11,15 +12,17 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?")
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _NON_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-_QUOTED = 40
-LONGEST_FIELD = 80
+_NAME = re.compile(r"[A-Za-z0-9_.:+-]{1,80}")
+_OURS = frozenset({"a data point", "a log record", "a span", "an attribute's key"})
 
 
 def unreadable(field: str, value: object, wanted: str) -> Refusal:
-    """Return the refusal of one item, naming field, value and what is wanted instead."""
-    shown = repr(value)
-    shown = shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…"
-    return Refusal(RejectReason.UNREADABLE, f"{field[:LONGEST_FIELD]} is {shown}, not {wanted}")
+    """Return the refusal of one item, naming field, value and what is wanted instead.
+
+    The key of an attribute is told as what it is, unless it is a name.
+    """
+    named = field if field in _OURS or _NAME.fullmatch(field) else "an attribute"
+    return Refusal(RejectReason.UNREADABLE, f"{named} is {quoted(value)}, not {wanted}")
 
 
 def integer(raw: object, field: str, *, low: int, high: int) -> int:

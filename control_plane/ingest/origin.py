@@ -1,7 +1,7 @@
 """From a Resource and a scope to an origin, or to why their items count for nothing."""
 
 from control_plane.ingest import contract
-from control_plane.ingest.fields import assignment_ids
+from control_plane.ingest.fields import assignment_ids, quoted
 from control_plane.ingest.identity import resource_digest
 from control_plane.ingest.otlp import Attributes
 from control_plane.ingest.records import Origin
@@ -48,7 +48,7 @@ def _read(
     if contract_version is None:
         raise Refusal(
             RejectReason.CONTRACT_UNKNOWN,
-            f"the scope has version {scope_version[:40]!r}, which is no known contract",
+            f"the scope's version is {quoted(scope_version)}, which is no known contract",
         )
     instance = _text(attributes, contract.INSTANCE_ID)
     return Origin(

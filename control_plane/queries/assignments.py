@@ -1,7 +1,6 @@
 """Which mode an owner has now, and why: answered from memory, without the store."""
 
 import logging
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -12,7 +11,7 @@ import orjson
 from control_plane.access import Identity, may
 from control_plane.data_plane import DataPlane
 from control_plane.data_plane.snapshot import EnvironmentSnapshot, RolloutSnapshot
-from control_plane.errors import Forbidden, NotFound, NotSignedIn
+from control_plane.errors import Forbidden, NotFound, NotSignedIn, trace_of
 from control_plane.queries.answer_memory import Grounds, KeptAnswer
 from control_plane.queries.assignment_questions import (
     AssignmentRequest,
@@ -114,8 +113,7 @@ def _decide(
         grounds = Grounds(held, credentials, pseudonym, facts, today) if trouble is None else None
         return _encoded(view, grounds)
     except Exception as error:  # noqa: BLE001  # a prompt is about to start: shadow, not a 500
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        _log.error("an assignment failed: %s\n%s", type(error).__name__, frames)
+        _log.error("an assignment failed: %s", trace_of(error))
         failed = "the server failed to decide"
         return _encoded(unexplained(asked.environment, asked.guard, (), failed))
 

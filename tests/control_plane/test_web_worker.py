@@ -274,7 +274,9 @@ def test_what_is_not_http_is_told_so_and_neither_repeated_nor_logged(
 
 
 def test_a_fault_is_a_problem_and_its_log_masks_the_owner(tmp_path):
-    (tmp_path / "faulty.py").write_text("def app(environ, start_response): raise KeyError('x')\n")
+    (tmp_path / "faulty.py").write_text(
+        "def app(environ, start_response): raise KeyError(environ['PATH_INFO'])\n"
+    )
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "-k", "control_plane.web_worker.WebWorker"]
     process = subprocess.Popen(

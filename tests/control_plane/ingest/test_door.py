@@ -1,6 +1,7 @@
 """The OTLP door: every refusal in the request's own encoding, and nothing lost when it is away."""
 
 import gzip
+import logging
 import os
 import signal
 import zlib
@@ -258,9 +259,22 @@ def test_a_fault_of_ours_is_a_status_too_and_is_logged(store, context, caplog, e
     assert (answer.status, status_of(answer)[0]) == (500, 13)
     assert "WRONGTYPE" not in status_of(answer)[1]
     assert "the request was not taken in" in caplog.text
+    assert "ResponseError" in caplog.text
+    # a message may repeat what was sent
+    assert "WRONGTYPE" not in caplog.text
     store.delete(key)
     assert host.send(request, encoding).status == 200
     assert started(context) == 1
+
+
+def test_what_a_refusal_quotes_goes_to_the_sender_alone(context, caplog):
+    host = Host(context)
+    end = Prompt("p-1", [assigned(context, "owner-1")[1]], AT, outcome="zebrafinch").end()
+    with caplog.at_level(logging.DEBUG):
+        answer = host.send(logs([end]), Encoding.JSON)
+    assert b"is 'zebrafinch', not one of" in answer.body
+    assert "1 items rejected: bad_attribute" in caplog.text
+    assert "zebrafinch" not in caplog.text
 
 
 @pytest.fixture

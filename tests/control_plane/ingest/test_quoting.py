@@ -1,10 +1,13 @@
 """What a refusal quotes of a value: words and numbers, and never what may be content."""
 
+import orjson
 import pytest
 
 from control_plane.ingest import contract
 from control_plane.ingest.otlp import KeyValues
-from tests.control_plane.ingest.bodies import RESOURCE, TRANSITION, read_one
+from control_plane.ingest.otlp_json import decode_logs
+from control_plane.ingest.rejections import Rejected
+from tests.control_plane.ingest.bodies import LIMITS, RESOURCE, TRANSITION, read_one
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,42 @@ def test_a_refusal_tells_a_name_by_its_field_and_length_alone(attributes, resour
     assert "Canary" not in rejected.detail
     assert "of 8" in rejected.detail
     assert next(iter({**attributes, **resource})) in rejected.detail
+
+
+CONTENT = "rm -rf /home/ana"
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        pytest.param(
+            {"attributes": [{"key": "n", "value": {"intValue": CONTENT}}]},
+            "n is a string of 16 characters, not a whole number",
+            id="a number",
+        ),
+        pytest.param(
+            {"attributes": [{"key": "n", "value": {"boolValue": {CONTENT: CONTENT}}}]},
+            "n is of type dict, not true or false",
+            id="a boolean",
+        ),
+        pytest.param(
+            {"attributes": [{"key": CONTENT, "value": {"intValue": "many"}}]},
+            "an attribute is 'many', not a whole number",
+            id="a key",
+        ),
+        pytest.param({"attributes": [CONTENT]}, "an attribute is a string of 16", id="a pair"),
+        pytest.param({"traceId": CONTENT}, "traceId is a string of 16", id="an id"),
+        pytest.param({"eventName": [CONTENT]}, "eventName is of type list", id="a name"),
+    ],
+)
+def test_what_cannot_be_read_as_json_is_quoted_no_more_than_that(record, shown):
+    told = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+    ((item,),) = (scope.items for scope in decode_logs(orjson.dumps(told), limits=LIMITS)[0].scopes)
+    assert isinstance(item, Rejected)
+    assert item.detail.startswith(shown)
+    assert CONTENT not in item.detail
+
+
+def test_the_version_of_a_scope_is_quoted_no_more_than_that():
+    (rejected,) = read_one(TRANSITION, scope=(contract.SCOPE, CONTENT)).rejected
+    assert rejected.detail.startswith("the scope's version is a string of 16 characters")
