@@ -192,8 +192,7 @@ class Bookkeeper:
         found = verify(self._tag_key, self._environment, text)
         if isinstance(found, Forged):
             return found
-        cell = Cell(found.guard, version, found.wave, found.cohort, found.mode)
-        return Backing(found, cell)
+        return Backing(found, _cell(found.guard, version, found.wave, found.cohort, found.mode))
 
     def _vouch(self, record: VouchedRecord) -> tuple[Backing, ...]:
         """Return what is behind a record, one for each guard it is about; () when nothing is."""
@@ -370,6 +369,10 @@ def _known(guard: str | None) -> str:
 def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
     suffix = prompt_digest(pseudonym, prompt_id)[0]
     return events.PromptKey(pseudonym, suffix, _owner_bucket(pseudonym))
+
+
+# All of a cohort have the same one.
+_cell = lru_cache(REMEMBERED)(Cell)
 
 
 @lru_cache(REMEMBERED)
