@@ -31,6 +31,8 @@ _SINT32 = (FieldDescriptorProto.TYPE_SINT32, _ONCE)
 _COUNTS = (FieldDescriptorProto.TYPE_UINT64, _MANY)
 _UINT32 = (FieldDescriptorProto.TYPE_UINT32, _ONCE)
 _DOUBLE = (FieldDescriptorProto.TYPE_DOUBLE, _ONCE)
+_DOUBLES = (FieldDescriptorProto.TYPE_DOUBLE, _MANY)
+_MANY_FIXED64 = (FieldDescriptorProto.TYPE_FIXED64, _MANY)
 
 # By message: our name of a field, its number in the published schema, and its type.
 _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
@@ -63,11 +65,13 @@ _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
         ("attributes", 7, _SLICES),
         ("flags", 8, _UINT32),
     ),
-    "HistogramPoint": (
+    "ExplicitPoint": (
         ("start_ns", 2, _FIXED64),
         ("time_ns", 3, _FIXED64),
         ("count", 4, _FIXED64),
         ("sum", 5, _DOUBLE),
+        ("counts", 6, _MANY_FIXED64),
+        ("bounds", 7, _DOUBLES),
         ("attributes", 9, _SLICES),
         ("flags", 10, _UINT32),
     ),
@@ -98,7 +102,7 @@ _FIELDS: Mapping[str, Sequence[tuple[str, int, tuple[int, int]]]] = {
 _ONE_OF: Mapping[str, AbstractSet[str]] = {
     "Metric": {"gauge", "sum", "histogram", "exponential_histogram", "summary"},
     "NumberPoint": {"as_double", "as_int"},
-    "HistogramPoint": {"sum"},
+    "ExplicitPoint": {"sum"},
     "ExponentialPoint": {"sum"},
 }
 
@@ -194,6 +198,13 @@ class HistogramPoint(OneOf, Protocol):
     flags: int
 
 
+class ExplicitPoint(HistogramPoint, Protocol):
+    """HistogramDataPoint, with its buckets."""
+
+    counts: Sequence[int]
+    bounds: Sequence[float]
+
+
 class ExponentialPoint(HistogramPoint, Protocol):
     """ExponentialHistogramDataPoint, with the buckets of what is above zero."""
 
@@ -262,7 +273,7 @@ RECORD: Parser[Record] = _parser("Record")
 METRIC: Parser[Metric] = _parser("Metric")
 SERIES: Parser[Series] = _parser("Series")
 NUMBER_POINT: Parser[NumberPoint] = _parser("NumberPoint")
-HISTOGRAM_POINT: Parser[HistogramPoint] = _parser("HistogramPoint")
+EXPLICIT_POINT: Parser[ExplicitPoint] = _parser("ExplicitPoint")
 EXPONENTIAL_POINT: Parser[ExponentialPoint] = _parser("ExponentialPoint")
 BUCKETS: Parser[Buckets] = _parser("Buckets")
 SPAN: Parser[Span] = _parser("Span")

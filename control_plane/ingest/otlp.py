@@ -100,10 +100,20 @@ class Buckets(NamedTuple):
     counts: tuple[int, ...]
 
 
+class Bounded(NamedTuple):
+    """The buckets of a histogram with bounds of its own: one count below each, and one above all.
+
+    A histogram may come without any.
+    """
+
+    bounds: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+
+
 class HistogramPoint(NamedTuple):
     """One point of an explicit or exponential histogram: `events` values that add up to `total`.
 
-    `buckets` are those of an exponential one.
+    `buckets` are those of an exponential one, `bounded` those of an explicit one.
     """
 
     metric: str
@@ -117,6 +127,7 @@ class HistogramPoint(NamedTuple):
     attributes: Attributes
     has_no_value: bool
     buckets: Buckets | None = None
+    bounded: Bounded = Bounded()
 
 
 class OtherPoint(NamedTuple):

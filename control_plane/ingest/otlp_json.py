@@ -22,6 +22,7 @@ from control_plane.ingest.otlp import (
     EMPTY_BODIES,
     NO_RECORDED_VALUE,
     Attributes,
+    Bounded,
     Buckets,
     HistogramPoint,
     LogItem,
@@ -225,6 +226,7 @@ def _histogram_point(
         read_attributes(point),
         _has_no_value(point),
         _buckets(point) if is_exponential else None,
+        Bounded() if is_exponential else _bounded(point),
     )
 
 
@@ -232,16 +234,34 @@ def _buckets(point: Object) -> Buckets:
     positive = point.get("positive")
     if positive is None:
         positive = {}
-    counts = positive.get("bucketCounts", []) if isinstance(positive, dict) else None
-    if not isinstance(positive, dict) or not isinstance(counts, list):
-        raise Refusal(RejectReason.UNREADABLE, "positive is no object with a list bucketCounts")
-    check_bucket_count(len(counts))
+    if not isinstance(positive, dict):
+        raise Refusal(RejectReason.UNREADABLE, "positive is no object")
+    counts = _bucket_list(positive, "bucketCounts")
     return Buckets(
         scalar.integer(point.get("scale"), "scale", low=-(2**31), high=2**31 - 1),
         scalar.unsigned(point.get("zeroCount"), "zeroCount"),
         scalar.integer(positive.get("offset"), "offset", low=-(2**31), high=2**31 - 1),
         tuple(scalar.unsigned(count, "bucketCounts") for count in counts),
     )
+
+
+def _bounded(point: Object) -> Bounded:
+    bounds = _bucket_list(point, "explicitBounds")
+    counts = _bucket_list(point, "bucketCounts")
+    return Bounded(
+        tuple(scalar.double(bound, "explicitBounds") for bound in bounds),
+        tuple(scalar.unsigned(count, "bucketCounts") for count in counts),
+    )
+
+
+def _bucket_list(holder: Object, key: str) -> list[object]:
+    found = holder.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise Refusal(RejectReason.UNREADABLE, f"{key} is no list")
+    check_bucket_count(len(found))
+    return found
 
 
 def _has_no_value(point: Object) -> bool:

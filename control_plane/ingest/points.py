@@ -1,16 +1,14 @@
 """The native metrics: counters, and the histogram of durations, as deltas or cumulative."""
 
-from collections import Counter
 from collections.abc import Mapping
-from math import ceil, log2
 from typing import NamedTuple
 
 from control_plane.ingest import contract, fields
 from control_plane.ingest.event_time import Clock, accepted_time
 from control_plane.ingest.exposure import Sifted, sift
+from control_plane.ingest.histograms import histogram_of
 from control_plane.ingest.identity import digest63, point_identity, stream_identity
 from control_plane.ingest.otlp import (
-    Buckets,
     HistogramPoint,
     NumberPoint,
     OtherPoint,
@@ -19,7 +17,6 @@ from control_plane.ingest.otlp import (
 )
 from control_plane.ingest.records import CounterPoint, DurationPoint, Origin
 from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
-from control_plane.stores.evidence_points import COARSEST, Histogram
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 from reducer.vocabulary import Mode
 
@@ -28,9 +25,6 @@ ALLOWED_ON_POINTS = {
     metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()
 } | {contract.DURATION_METRIC: _SHARED}
 _PREFIX = f"{contract.SCOPE}."
-# The scales that OpenTelemetry's SDKs use end here; durations below this are all alike.
-FINEST = 20
-SHORTEST_S = 0.001
 
 
 class PointArrival(NamedTuple):
@@ -122,6 +116,7 @@ def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
     guard, mode = _guard_and_mode(sifted, arrival, are_required=not is_overflow)
     instrument = "exponential_histogram" if point.is_exponential else "histogram"
     stream = _stream(point, instrument, arrival.origin)
+    buckets = histogram_of(point)
     # the sum tells apart two writers that share a name and counted alike
     value = float(point.events) if point.total is None else point.total
     identity = point_identity(stream, interval=(point.start_ns, point.time_ns), value=value)
@@ -137,37 +132,10 @@ def _duration(point: HistogramPoint, arrival: PointArrival) -> Taken:
         deny_listed=sifted.deny_listed,
         stream=stream,
         is_cumulative=point.temporality is Temporality.CUMULATIVE,
-        buckets=None if point.buckets is None else _histogram(point, point.buckets),
+        buckets=buckets,
         is_overflow=is_overflow,
     )
     return Taken(record, sifted.dropped)
-
-
-def _histogram(point: HistogramPoint, told: Buckets) -> Histogram:
-    """Return the buckets in seconds, all that is shorter than a millisecond in one, as by events.
-
-    Raises:
-        Refusal: the buckets are too coarse to compare, or do not hold all values.
-    """
-    if not COARSEST <= told.scale <= FINEST:
-        raise Refusal(
-            RejectReason.BAD_HISTOGRAM,
-            f"{point.metric} has scale {told.scale}; {COARSEST} to {FINEST} are read",
-        )
-    if told.zeros + sum(told.counts) != point.events:
-        raise Refusal(
-            RejectReason.BAD_HISTOGRAM,
-            f"{point.metric} counts {point.events} durations and has buckets for "
-            f"{told.zeros + sum(told.counts)}",
-        )
-    least = ceil(log2(SHORTEST_S) * 2.0**told.scale) - 1
-    counts: Counter[int] = Counter()
-    if told.zeros:
-        counts[least] += told.zeros
-    for at, count in enumerate(told.counts, start=told.offset):
-        if count:
-            counts[max(at, least)] += count
-    return Histogram(told.scale, tuple(sorted(counts.items())))
 
 
 def _check_temporality(metric: str, temporality: Temporality) -> None:

@@ -9,6 +9,7 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as wire
 from control_plane.ingest import lazy_messages as lazy
 from control_plane.ingest.otlp import (
     NO_RECORDED_VALUE,
+    Bounded,
     Buckets,
     HistogramPoint,
     NumberPoint,
@@ -108,7 +109,15 @@ class Metric(NamedTuple):
             return refusal.rejected
 
     def _histogram(self, slice_: bytes) -> HistogramPoint | Rejected:
-        return self._any_histogram(parse(lazy.HISTOGRAM_POINT, slice_), is_exponential=False)
+        point = parse(lazy.EXPLICIT_POINT, slice_)
+        found = self._any_histogram(point, is_exponential=False)
+        if isinstance(found, Rejected):
+            return found
+        try:
+            check_bucket_count(max(len(point.counts), len(point.bounds)))
+        except Refusal as refusal:
+            return refusal.rejected
+        return found._replace(bounded=Bounded(tuple(point.bounds), tuple(point.counts)))
 
     def _exponential(self, slice_: bytes) -> HistogramPoint | Rejected:
         point = parse(lazy.EXPONENTIAL_POINT, slice_)

@@ -21,6 +21,7 @@ from control_plane.ingest.otlp import (
     NO_RECORDED_VALUE,
     STRING_LIMIT,
     Attributes,
+    Bounded,
     Buckets,
     HistogramPoint,
     KeyValues,
@@ -131,6 +132,7 @@ def _histogram(
         _attributes(point.attributes),
         bool(point.flags & NO_RECORDED_VALUE),
         _buckets(point),
+        _bounded(point),
     )
 
 
@@ -140,6 +142,13 @@ def _buckets(point: HistogramDataPoint | ExponentialHistogramDataPoint) -> Bucke
     counts = tuple(point.positive.bucket_counts)
     check_bucket_count(len(counts))
     return Buckets(point.scale, point.zero_count, point.positive.offset, counts)
+
+
+def _bounded(point: HistogramDataPoint | ExponentialHistogramDataPoint) -> Bounded:
+    if not isinstance(point, HistogramDataPoint):
+        return Bounded()
+    check_bucket_count(max(len(point.bucket_counts), len(point.explicit_bounds)))
+    return Bounded(tuple(point.explicit_bounds), tuple(point.bucket_counts))
 
 
 def _temporality(number: int) -> Temporality:

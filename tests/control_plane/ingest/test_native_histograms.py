@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import orjson
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -12,6 +13,7 @@ from control_plane.ingest.reading import Decoded, Receiving, read_metrics
 from control_plane.ingest.records import DurationPoint
 from control_plane.ingest.rejections import RejectReason
 from control_plane.ingest.wire import Encoding
+from tests.control_plane.hosts import encoded
 from tests.control_plane.ingest.bodies import NOW_NS, RESOURCE, any_value, decode_metrics
 
 DURATION = "agent.guard.prompt.duration"
@@ -53,25 +55,28 @@ def _finished(request, point, **fields: object):
     return request
 
 
-def read(request) -> Decoded:
-    batches = decode_metrics(request.SerializeToString(), Encoding.PROTOBUF)
+def read(request, encoding: Encoding = Encoding.PROTOBUF) -> Decoded:
+    batches = decode_metrics(encoded(request, encoding), encoding)
     return read_metrics(batches, Receiving("internal", NOW_NS))
 
 
-def counted(request) -> DurationPoint:
-    decoded = read(request)
+def counted(request, encoding: Encoding = Encoding.PROTOBUF) -> DurationPoint:
+    decoded = read(request, encoding)
     assert decoded.rejected == ()
     (record,) = decoded.records
     assert isinstance(record, DurationPoint)
     return record
 
 
-def rejected(request, reason: RejectReason) -> str:
-    decoded = read(request)
+def rejected(request, reason: RejectReason, encoding: Encoding = Encoding.PROTOBUF) -> str:
+    decoded = read(request, encoding)
     assert decoded.records == ()
     (found,) = decoded.rejected
     assert found.reason is reason
     return found.detail
+
+
+EACH_ENCODING = pytest.mark.parametrize("encoding", list(Encoding))
 
 
 @pytest.mark.parametrize(
@@ -95,22 +100,82 @@ def test_durations_that_may_not_be_seconds_are_rejected(unit, told):
         pytest.param(exponential(2, scale=21), "has scale 21", id="too fine"),
         pytest.param(exponential(2, scale=-11), "has scale -11", id="too coarse"),
         pytest.param(exponential(*[1] * 1025), "1025 buckets in one histogram", id="too many"),
+        pytest.param(exponential(2, sum=math.nan), "has the sum nan", id="a sum of no number"),
+        pytest.param(exponential(2, sum=math.inf), "has the sum inf", id="an infinite sum"),
+        pytest.param(exponential(2, sum=-0.5), "has the sum -0.5", id="a sum below zero"),
+        pytest.param(
+            exponential(sum=3.0), "counts no durations and has the sum 3", id="a sum of nothing"
+        ),
+        pytest.param(
+            explicit([1, 2], [1.0], count=9),
+            "counts 9 durations and has buckets for 3",
+            id="explicit, of another count",
+        ),
+        pytest.param(
+            explicit([1, 2], [1.0, 2.0]),
+            "has 2 bounds and 2 buckets, not one more",
+            id="explicit, a bucket too few",
+        ),
+        pytest.param(
+            explicit([], [1.0], count=3), "has 1 bounds and 0 buckets", id="explicit, bounds alone"
+        ),
+        pytest.param(
+            explicit([1, 2, 3], [2.0, 2.0]), "do not ascend", id="explicit, a bound twice"
+        ),
+        pytest.param(explicit([1, 2, 3], [2.0, 1.0]), "do not ascend", id="explicit, descending"),
+        pytest.param(explicit([1, 2], [math.nan]), "do not ascend", id="explicit, not a number"),
+        pytest.param(
+            explicit([1] * 1025, range(1024)), "1025 buckets in one", id="explicit, too many"
+        ),
+        pytest.param(explicit([3], [], sum=-1.0), "has the sum -1", id="explicit, below zero"),
     ],
 )
-def test_an_exponential_histogram_that_cannot_be_is_rejected(request_, told):
-    detail = rejected(request_, RejectReason.BAD_HISTOGRAM)
+@EACH_ENCODING
+def test_a_histogram_that_cannot_be_is_rejected(request_, told, encoding):
+    detail = rejected(request_, RejectReason.BAD_HISTOGRAM, encoding)
     assert told in detail
     assert "; let an OpenTelemetry SDK make the histogram" in detail
     assert "whole number" not in detail
 
 
-def test_an_exponential_histogram_counts_its_durations_and_its_zeros():
-    record = counted(exponential(2, 3, zeros=1, sum=math.pi))
+@EACH_ENCODING
+def test_an_exponential_histogram_counts_its_durations_and_its_zeros(encoding):
+    record = counted(exponential(2, 3, zeros=1, sum=math.pi), encoding)
     assert record.count == 6
     assert record.buckets is not None
     assert sum(count for _, count in record.buckets.buckets) == 6
 
 
-def test_an_explicit_histogram_counts_and_has_no_buckets_to_compare():
-    record = counted(explicit([2, 3], [1.0]))
+@EACH_ENCODING
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(explicit([2, 3], [1.0]), id="two buckets"),
+        pytest.param(explicit([5], []), id="one bucket without bounds"),
+        pytest.param(explicit([], [], count=5), id="no buckets"),
+        pytest.param(explicit([2, 3, 0], [1.0, math.inf]), id="a last bound that is infinite"),
+        pytest.param(explicit([0] * 1023 + [5], range(1023)), id="as many as are read"),
+    ],
+)
+def test_an_explicit_histogram_counts_and_has_no_buckets_to_compare(request_, encoding):
+    record = counted(request_, encoding)
     assert (record.count, record.buckets) == (5, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "fault"),
+    [
+        pytest.param({"bucketCounts": 3}, "bucketCounts is no list", id="counts"),
+        pytest.param({"explicitBounds": {}}, "explicitBounds is no list", id="bounds"),
+        pytest.param({"bucketCounts": ["x"]}, "bucketCounts", id="a count"),
+        pytest.param({"explicitBounds": ["x"]}, "explicitBounds", id="a bound"),
+    ],
+)
+def test_buckets_that_are_not_otlp_give_up_their_point(told, fault):
+    body = orjson.loads(encoded(explicit([5], []), Encoding.JSON))
+    (metric,) = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]
+    metric["histogram"]["dataPoints"][0].update(told)
+    batches = decode_metrics(orjson.dumps(body), Encoding.JSON)
+    (found,) = read_metrics(batches, Receiving("internal", NOW_NS)).rejected
+    assert found.reason is RejectReason.UNREADABLE
+    assert fault in found.detail

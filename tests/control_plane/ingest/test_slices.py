@@ -92,7 +92,14 @@ TOTALS = (
     TIMES.map(lambda count: fixed(4, count)),
     TIMES.map(lambda bits: fixed(5, bits)),
 )
-HISTOGRAM_POINTS = message(*TOTALS, PAIRS.map(lambda one: field(9, one)))
+EIGHTS = st.lists(TIMES.map(lambda bits: fixed(1, bits)[1:]), max_size=4).map(b"".join)
+HISTOGRAM_POINTS = message(
+    *TOTALS,
+    PAIRS.map(lambda one: field(9, one)),
+    # packed, and one by one
+    st.tuples(st.sampled_from([6, 7]), EIGHTS).map(lambda told: field(*told)),
+    st.tuples(st.sampled_from([6, 7]), TIMES).map(lambda told: fixed(*told)),
+)
 BUCKETS = message(
     st.integers(0, 20).map(lambda offset: varint(1 << 3) + varint(offset)),
     st.lists(st.integers(0, 300), max_size=4).map(
