@@ -55,7 +55,7 @@ class RolloutAnswer(Answer):
 class WaveDayAnswer(Answer):
     """One UTC day; `reason` says why it does not count (yet).
 
-    `notes` say what counters do not tell exactly of it, complete or not; events are exact.
+    `notes` say what counters and events do not tell alike of it, complete or not.
     """
 
     day: date

@@ -22,7 +22,7 @@ NOT_OVER = "it is not over yet"
 class WaveDayView:
     """One UTC day of a wave; `reason` says why it does not count (yet).
 
-    `notes` say what counters do not tell exactly of it, complete or not.
+    `notes` say what counters and events do not tell alike of it, complete or not.
     """
 
     day: date

@@ -144,7 +144,7 @@ class OverviewPage:
 class WaveDayLine:
     """One UTC day of the running wave; `reason` says why a day does not count (yet).
 
-    `notes` say what counters do not tell exactly of it, complete or not.
+    `notes` say what counters and events do not tell alike of it, complete or not.
     """
 
     day: date

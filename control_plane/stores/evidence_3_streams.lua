@@ -5,8 +5,8 @@
 -- A point's event has [cell name, counter, cell name of the owner's evidence or false, places in its
 -- row, 1 when it counts transitions that their host does not number and 2 when it is another counter of such a
 -- host, day of its start or '', 1 when its SDK left its attributes out, 2 when an owner's evidence lacks them,
--- its instance, 1 when it counts starts of prompts] for its guards and [1 when cumulative, start, time (microseconds), value, hour, conforming,
--- coarser, bucket, count, ...] for its numbers.
+-- its instance, 1 when it counts starts of prompts] for its guards and [1 when cumulative, start, time
+-- (microseconds), value, hour, conforming, coarser, bucket, count, ...] for its numbers.
 
 -- Bring buckets to a scale that is lower by this much: two neighbours become one for each.
 local function coarsened(buckets, by)
