@@ -3,7 +3,6 @@
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from control_plane.ingest import contract
 from control_plane.ingest.dialects import qwen_code_words as words
 from control_plane.ingest.dialects.qwen_code_logs import EVENTS
 from tests.control_plane.ingest.qwen import ITEMS, VERSION, Body, Case, attribute
@@ -60,18 +59,26 @@ def planted(body: Body, *, shift_ns: int, assignment_id: str) -> Body:
             }
             for scope in entry[scopes]
         ]
-        told.append({"resource": _resource(assignment_id), scopes: held})
+        told.append({"resource": resource(assignment_id), scopes: held})
     return Body(body.signal, {resources: told})
 
 
-def _resource(assignment_id: str) -> Json:
+def resource(assignment_id: str) -> Json:
+    """Return a Resource of which all that is not known of qwen-code is content."""
     known = {
         "service.name": "qwen-code",
         "service.version": VERSION,
         "deployment.environment": "internal",
         "agent.guard.assignment.id": assignment_id,
     }
-    content = ("host.name", "user.id", "process.command_line", "process.executable.path")
+    content = (
+        "host.name",
+        "user.id",
+        "process.command_line",
+        "process.executable.path",
+        "service.instance.id",
+        "service.namespace",
+    )
     pairs = [{"key": key, "value": text(value)} for key, value in known.items()]
     pairs += [{"key": key, "value": text(f"{CANARY} --token {CANARY}")} for key in content]
     return {"attributes": planted_attributes(pairs, known.keys() | set(content))}
@@ -124,24 +131,6 @@ def _point(metric: str, point: Json, shift_ns: int) -> Json:
     exemplar = {"asInt": "1", "filteredAttributes": [{"key": CANARY, "value": text(CANARY)}]}
     attributes = planted_attributes(point.get("attributes", []), read)
     return {**moved, "attributes": attributes, "exemplars": [exemplar]}
-
-
-def native(now_ns: int, assignment_id: str, **content: str) -> Body:
-    """Return a native end of a prompt, which must carry no content, with some."""
-    known = {
-        contract.PROMPT_ID: f"{CANARY}-1",
-        contract.OUTCOME: "completed",
-        contract.ASSIGNMENT_ID: assignment_id,
-        **content,
-    }
-    item = {
-        "timeUnixNano": str(now_ns),
-        "eventName": "agent.guard.prompt.end",
-        "body": text(f"{CANARY} was here"),
-        "attributes": [{"key": key, "value": text(value)} for key, value in known.items()],
-    }
-    scope = {"name": contract.SCOPE, "version": "1"}
-    return Body("logs", {}).of_one(_resource(assignment_id), scope, [item])
 
 
 def newest_ns(case: Case) -> int:

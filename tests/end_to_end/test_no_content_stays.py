@@ -14,10 +14,14 @@ import redis
 import urllib3
 
 from control_plane.client import Assignments
+from control_plane.ingest import contract
+from control_plane.ingest.events import EVENTS
+from control_plane.ingest.points import ALLOWED_ON_POINTS
 from control_plane.stores.data_directory import socket_path
 from tests.control_plane.ingest.qwen import VERSION, Body, cases
 from tests.control_plane.web_workers import PATIENCE_S
-from tests.end_to_end.canaries import CANARY, MARK, native, newest_ns, planted
+from tests.end_to_end.canaries import CANARY, MARK, newest_ns, planted
+from tests.end_to_end.native_canaries import PATH, NativeHost
 from tests.end_to_end.serving import Api, Served, polls
 
 ENVIRONMENT, GUARD, OWNER = "internal", "repeated_tool_failure", "workspace-1"
@@ -32,6 +36,7 @@ class Deployment:
 
     def __init__(self, served: Served) -> None:
         self.served = served
+        self.pool = urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
         self.admin = Api(served.url, served.token("--role", "admin"))
         at = ("--environment", ENVIRONMENT)
         self.ingest = served.token("--role", "ingest", *at, "--trusted")
@@ -42,6 +47,7 @@ class Deployment:
         self.admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
         self.assignment_id = self._assignment_id(served.token("--role", "runtime", *at))
         self.answers: list[bytes] = []
+        self.whole: list[bytes] = []
 
     def _assignment_id(self, runtime: str) -> str:
         for _ in polls():
@@ -54,19 +60,25 @@ class Deployment:
                 return found.assignment_id
         raise AssertionError(self.served.log)
 
-    def send(self, body: Body) -> None:
-        sent = urllib3.PoolManager(retries=False, timeout=PATIENCE_S).request(
+    def send(self, body: Body) -> bytes:
+        return self.send_bytes(body.signal, orjson.dumps(body.told))
+
+    def send_bytes(
+        self, signal: str, body: bytes, *, status: int = 200, content_type: str = "application/json"
+    ) -> bytes:
+        sent = self.pool.request(
             "POST",
-            f"{self.served.url}/v1/{body.signal}",
-            body=orjson.dumps(body.told),
+            f"{self.served.url}/v1/{signal}",
+            body=body,
             headers={
                 "Authorization": f"Bearer {self.ingest}",
-                "Content-Type": "application/json",
+                "Content-Type": content_type,
                 "User-Agent": CANARY,
             },
         )
-        assert sent.status == 200, sent.data
+        assert sent.status == status, sent.data
         self.answers.append(sent.data)
+        return sent.data
 
     def receive(self) -> None:
         """Receive every case, the modes above shadow too: those latch, and are shown."""
@@ -76,11 +88,17 @@ class Deployment:
             for body in case.bodies:
                 found = planted(body, shift_ns=shift, assignment_id=self.assignment_id)
                 self.send(found)
-        content = {"error_text": f"{CANARY} failed", "agent.guard.prompt.id": "", "path": CANARY}
-        self.send(native(now, self.assignment_id, error_text=content["error_text"]))
-        self.send(native(now, self.assignment_id, **content))
-        self.send(native(now, self.assignment_id, **{"agent.guard.prompt.outcome": f"a {CANARY}"}))
-        self.send(native(now, f"a1.{CANARY}"))
+        for planted_body in NativeHost(now, self.assignment_id).everything():
+            answer = self.send(planted_body.body)
+            if planted_body.is_whole:
+                self.whole.append(answer)
+        for forged in (f"a1.{CANARY}", f"{self.assignment_id}{CANARY}"):
+            for other in NativeHost(now, forged).everything():
+                self.send(other.body)
+        for signal in ("logs", "metrics", "traces"):
+            self.send_bytes(signal, f'{{"a": "{PATH}" {CANARY}'.encode(), status=400)
+            protobuf = "application/x-protobuf"
+            self.send_bytes(signal, f"\n{PATH}".encode(), status=400, content_type=protobuf)
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +128,19 @@ def test_what_the_telemetry_tells_was_counted(deployment):
     assert shown["latch"] is not None
 
 
-def test_no_answer_repeats_content(deployment):
-    assert [answer for answer in deployment.answers if MARK in answer.lower()] == []
-    assert any(b"rejectedLogRecords" in answer for answer in deployment.answers)
+def test_every_native_event_and_metric_was_read_with_content_beside_what_is_right(deployment):
+    assert set(deployment.whole) == {b"{}"}
+    assert len(deployment.whole) == len(EVENTS) + len(ALLOWED_ON_POINTS)
+
+
+def test_no_answer_repeats_content_but_a_wrong_word(deployment):
+    words = [answer for answer in deployment.answers if MARK in answer.lower()]
+    unquoted = [answer.replace(f" '{CANARY}', ".encode(), b"") for answer in words]
+    assert [answer for answer in unquoted if MARK in answer.lower()] == []
+    told = b"".join(words)
+    for field in (contract.DECISION, contract.OUTCOME, contract.TURNS, contract.INVARIANT):
+        assert f"{field} is '{CANARY}', not ".encode() in told, field
+    assert any(b"rejectedDataPoints" in answer for answer in deployment.answers)
 
 
 def test_no_file_holds_content(deployment):
