@@ -71,7 +71,7 @@ def loops_note(
     interval, told = _interval(sides, names, policy)
     numbers |= interval
     sentence = (
-        f"Loop events of other guards: {treated:.2f} per 1,000 prompts in {names[0]}, "
+        f"Other guards ended {treated:.2f} turns per 1,000 prompts in {names[0]}, "
         f"{reference:.2f} in {names[1]}; difference {treated - reference:+.2f} ({told})."
     )
     return _note(sentence, numbers)

@@ -40,11 +40,14 @@ class Unseen:
     @property
     def sentence(self) -> str:
         """Say the chance, and how many treated owners would make it small."""
-        limit = f"{100 * MOST_CHANCE:g} % or less takes {self.treated_needed:,} treated owners"
+        limit = (
+            f"a chance of {100 * MOST_CHANCE:g} % or less takes {self.treated_needed:,} treated "
+            "owners"
+        )
         told = (
-            f"If {100 * CARRIERS_BPS / BPS:g} % of the owners carried all harm "
-            f"({self.carriers:,} of {self.owners:,}), a draw of {self.treated:,} would miss every "
-            f"one of them with a chance of {_percent(self.chance)}"
+            f"If {100 * CARRIERS_BPS / BPS:g} % of the owners ({self.carriers:,} of "
+            f"{self.owners:,}) carried all harm, the chance that the draw of {self.treated:,} has "
+            f"none of them is {_percent(self.chance)}"
         )
         if not self.is_small:
             return f"{told}; {limit}."

@@ -93,8 +93,8 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
 NOTE_NAMES = {
     "baseline_balance": "Before the wave",
     "control_moved": "The reference cohort",
-    "other_loops": "Other guards",
-    "power": "Power",
+    "other_loops": "Other protections",
+    "power": "Chance to pass",
     "saved_calls": "Saved calls",
     "supported_hosts": "Supported hosts",
     "unseen_owners": "Harm in few owners",
@@ -125,6 +125,11 @@ def check_name(check: str) -> str:
 def note_name(topic: str) -> str:
     """Return the title of a note; one that this page does not know keeps its own name."""
     return NOTE_NAMES.get(topic, readable(topic).capitalize())
+
+
+def note_mark(note: str) -> str:
+    """Return the word that a note of a day begins with, as `smeared`; a note without one whole."""
+    return note.partition(": ")[0]
 
 
 def notes_beside(evaluation: EvaluationView, check: CheckView) -> tuple[NoteView, ...]:

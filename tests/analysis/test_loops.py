@@ -52,7 +52,7 @@ def test_rates_are_told_per_thousand_prompts_with_the_interval_of_their_differen
     assert note.numbers["reference_per_1000"] == pytest.approx(reference)
     assert note.numbers["difference_per_1000"] == pytest.approx(treated - reference)
     assert note.sentence == (
-        f"Loop events of other guards: {treated:.2f} per 1,000 prompts in enforced, "
+        f"Other guards ended {treated:.2f} turns per 1,000 prompts in enforced, "
         f"{reference:.2f} in control; difference {treated - reference:+.2f} (90 % interval "
         f"{note.numbers['difference_low']:+.2f} to {note.numbers['difference_high']:+.2f})."
     )

@@ -63,23 +63,24 @@ def test_the_owners_needed_are_the_fewest_that_seldom_miss_all(owners, data):
         pytest.param(
             1_000,
             50,
-            "If 2 % of the owners carried all harm (20 of 1,000), a draw of 50 would miss every "
-            "one of them with a chance of 35 %. The wave is too small to see harm in few owners: "
-            "10 % or less takes 108 treated owners.",
+            "If 2 % of the owners (20 of 1,000) carried all harm, the chance that the draw of 50 "
+            "has none of them is 35 %. The wave is too small to see harm in few owners: a chance "
+            "of 10 % or less takes 108 treated owners.",
             id="too few are treated",
         ),
         pytest.param(
             2_000,
             120,
-            "If 2 % of the owners carried all harm (40 of 2,000), a draw of 120 would miss every "
-            "one of them with a chance of 8.2 %; 10 % or less takes 111 treated owners.",
+            "If 2 % of the owners (40 of 2,000) carried all harm, the chance that the draw of 120 "
+            "has none of them is 8.2 %; a chance of 10 % or less takes 111 treated owners.",
             id="enough are treated",
         ),
         pytest.param(
             10_000,
             500,
-            "If 2 % of the owners carried all harm (200 of 10,000), a draw of 500 would miss every "
-            "one of them with a chance of under 0.1 %; 10 % or less takes 114 treated owners.",
+            "If 2 % of the owners (200 of 10,000) carried all harm, the chance that the draw of "
+            "500 has none of them is under 0.1 %; a chance of 10 % or less takes 114 treated "
+            "owners.",
             id="a small chance is not rounded to none",
         ),
     ],

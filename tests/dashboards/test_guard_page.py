@@ -61,9 +61,25 @@ def test_a_rollout_that_is_off_can_be_switched_on_in_shadow(render: Render) -> N
 def test_the_guard_page_says_why_a_day_does_not_count(render: Render) -> None:
     said = words(guard_of(render))
 
-    assert "27 November 2026complete smeared: 3 points cross midnight" in said
+    assert "27 November 2026complete smeared 28 November" in said
     assert "28 November 2026does not countintake was away for 12 min" in said
     assert "29 November 2026does not countnot sealed yet" in said
+
+
+def test_notes_of_days_are_told_in_full_below_their_table(render: Render) -> None:
+    said = words(guard_of(render))
+
+    _, below = said.split("What counters and events do not tell alike")
+    assert "27 November 2026, smeared: 3 points cross midnight" in below
+    assert "smeared" not in below.replace("smeared: 3 points", "", 1)
+
+
+def test_without_notes_nothing_is_said_of_them(render: Render) -> None:
+    days = tuple(replace(each, notes=()) for each in samples.GUARD_PAGE.days)
+    said = words(guard_of(render, page=replace(samples.GUARD_PAGE, days=days)))
+
+    assert "28 November 2026does not count" in said
+    assert "do not tell alike" not in said
 
 
 @pytest.mark.parametrize(
