@@ -44,6 +44,7 @@ def sent_in(pieces: Sequence[bytes]) -> Request:
 
 def answered(door: tuple[Door, str], request: Request) -> OtlpAnswer:
     receive, token = door
+    assert request.body is not None
     return receive(
         OtlpRequest(
             signal="logs",
