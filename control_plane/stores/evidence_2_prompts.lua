@@ -201,12 +201,19 @@ local function count_records(batch, prompt, ended, sign)
   for _, told in pairs(prompt.x or {}) do count_record(batch, told, sign) end
 end
 
--- The version that trusted producers told of a prompt with, of several the first by name; nil when none did.
-local function trusted_version(batch, prompt)
+-- The day's sum of prompts that were told of with the version of a cell.
+local function told_sum(batch, cell)
+  local found = batch.told[cell] or 'told:' .. version_of(batch, cell_name(batch, cell))
+  batch.told[cell] = found
+  return found
+end
+
+-- That of the version that trusted producers told with, of several the first by name; nil when none did.
+local function trusted_sum(batch, prompt)
   local found
   for _, guard in pairs(prompt.g) do
-    local version = guard.k and version_of(batch, cell_name(batch, guard.c))
-    if version and (not found or version < found) then found = version end
+    local told = guard.k and told_sum(batch, guard.c)
+    if told and (not found or told < found) then found = told end
   end
   return found
 end
@@ -251,7 +258,7 @@ local function count(batch, prompt, sign)
   if ended then add(sums, 'ended', sign) end
   -- Such a host counts the calls, too: where no counter comes, none can show that a record is missing.
   if reported == IN_PARTS and prompt.h.c then add(sums, 'called', sign) end
-  local version = trusted_version(batch, prompt)
-  if version then add(sums, 'told:' .. version, sign) end
+  local told = trusted_sum(batch, prompt)
+  if told then add(sums, told, sign) end
   if covered then add(sums, 'covered', sign) end
 end

@@ -11,7 +11,7 @@ local function count_volume(batch, event)
   add(inner(counter, 'sums'), event[9][2], event[11][1])
   -- A prompt that no assignment id vouches for was told of, too: its host counts it with the others.
   if event[9][2] == STARTS and batch.is_trusted then
-    add(inner(batch.days, event[7]), 'told:' .. version_of(batch, cell_name(batch, cell)), 1)
+    add(inner(batch.days, event[7]), told_sum(batch, cell), 1)
   end
 end
 
