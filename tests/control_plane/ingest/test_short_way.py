@@ -1,5 +1,6 @@
 """A record that is as an earlier one was but for its holes adds what it would the long way."""
 
+from concurrent.futures import ThreadPoolExecutor
 from struct import pack
 
 import pytest
@@ -103,6 +104,20 @@ def test_recorded_bodies_in_any_order_share_their_forms_and_read_the_same():
     forms = Forms()
     for body in [*bodies, *reversed(bodies)]:
         check(read(body, forms), read(body))
+
+
+def test_threads_that_share_forms_read_what_each_would_alone():
+    bodies = [
+        each.body
+        for each in recorded().values()
+        if each.is_logs and each.encoding is Encoding.PROTOBUF
+    ]
+    # few are remembered, so that they are forgotten under the threads' hands
+    forms = Forms(remembered_bytes=20_000)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda body: read(body, forms), bodies * 8))
+    for body, short in zip(bodies * 8, found, strict=True):
+        check(short, read(body))
 
 
 def test_recorded_transitions_and_ends_take_the_short_way():
