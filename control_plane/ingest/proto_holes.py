@@ -9,7 +9,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from control_plane.ingest import contract
-from control_plane.ingest.proto_size import read_varint
+from control_plane.ingest.proto_fields import (
+    FIXED64,
+    LENGTH,
+    VARINT,
+    Field,
+    GroupError,
+    fields_of,
+    tag_of,
+)
 from control_plane.ingest.wire import BadBody
 
 
@@ -37,21 +45,12 @@ class Hole(NamedTuple):
     end: int
 
 
-class _Field(NamedTuple):
-    """Field number and wire type of the schema, and where the content lies."""
-
-    kind: tuple[int, int]
-    start: int
-    end: int
-
-
-# Kinds of fields of the published schema: LogRecord, KeyValue, AnyValue and ArrayValue, each with
-# its wire type (Protocol Buffers Encoding, Message Structure).
-_TIME, _OBSERVED_TIME = (1, 1), (11, 1)
-_ATTRIBUTE, _TRACE_ID, _SPAN_ID = (6, 2), (9, 2), (10, 2)
-_KEY, _VALUE, _ITEM = (1, 2), (2, 2), (1, 2)
-_TEXT, _INTEGER, _DOUBLE, _ARRAY = (1, 2), (3, 0), (4, 1), (5, 2)
-_BYTES_OF_WIRE_TYPE = {1: 8, 5: 4}
+# Fields of the published schema: of LogRecord, KeyValue, AnyValue and ArrayValue.
+_TIME, _OBSERVED_TIME = tag_of(1, FIXED64), tag_of(11, FIXED64)
+_ATTRIBUTE, _TRACE_ID, _SPAN_ID = tag_of(6, LENGTH), tag_of(9, LENGTH), tag_of(10, LENGTH)
+_KEY, _VALUE, _ITEM = tag_of(1, LENGTH), tag_of(2, LENGTH), tag_of(1, LENGTH)
+_TEXT, _INTEGER = tag_of(1, LENGTH), tag_of(3, VARINT)
+_DOUBLE, _ARRAY = tag_of(4, FIXED64), tag_of(5, LENGTH)
 # In four bytes of seven bits each a number is within all limits of the contract.
 _LONGEST_NUMBER = 4
 
@@ -88,7 +87,7 @@ def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
     """
     try:
         holes = tuple(_holes(record, _KEYS_OF_AN_END if is_end else _KEYS_OF_ANY))
-    except (_UnusualError, BadBody, IndexError):
+    except (_UnusualError, GroupError, BadBody, IndexError):
         return None
     # of two of a kind the last one holds, and the other says nothing
     once = [hole.role for hole in holes if hole.role not in _MANY]
@@ -97,14 +96,14 @@ def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
 
 
 def _holes(record: bytes, keys: _Keys) -> Iterator[Hole]:
-    fields = _fields(record, 0, len(record))
-    has_time = any(field.kind == _TIME for field in fields)
-    for kind, start, end in fields:
-        if kind == _ATTRIBUTE:
+    fields = fields_of(record, 0, len(record))
+    has_time = any(field.tag == _TIME for field in fields)
+    for tag, start, end in fields:
+        if tag == _ATTRIBUTE:
             yield from _in_attribute(record, start, end, keys)
-        elif kind == _TIME or (kind == _OBSERVED_TIME and not has_time):
+        elif tag == _TIME or (tag == _OBSERVED_TIME and not has_time):
             yield Hole(Role.TIME, start, end)
-        elif kind in (_OBSERVED_TIME, _TRACE_ID, _SPAN_ID):
+        elif tag in (_OBSERVED_TIME, _TRACE_ID, _SPAN_ID):
             yield Hole(Role.SKIPPED, start, end)
 
 
@@ -114,18 +113,18 @@ def _in_attribute(record: bytes, start: int, end: int, keys: _Keys) -> Iterator[
     role = keys.get(record[start : start + 2 + record[start + 1]])
     if role is None:
         return
-    fields = _fields(record, start, end)
-    if [field.kind for field in fields] != [_KEY, _VALUE]:
+    fields = fields_of(record, start, end)
+    if [field.tag for field in fields] != [_KEY, _VALUE]:
         raise _UnusualError
     _, value, after = fields[1]
     if value == after:
         # with nothing in it, it is as if the attribute were not there
         return
     held = _only(record, value, after)
-    if held.kind == _ARRAY and role is Role.ASSIGNMENT:
-        for kind, at, item_end in _fields(record, held.start, held.end):
+    if held.tag == _ARRAY and role is Role.ASSIGNMENT:
+        for tag, at, item_end in fields_of(record, held.start, held.end):
             text = _only(record, at, item_end)
-            if (kind, text.kind) != (_ITEM, _TEXT):
+            if (tag, text.tag) != (_ITEM, _TEXT):
                 raise _UnusualError
             yield Hole(role, text.start, text.end)
     elif _is_usual(role, held):
@@ -134,38 +133,18 @@ def _in_attribute(record: bytes, start: int, end: int, keys: _Keys) -> Iterator[
         raise _UnusualError
 
 
-def _is_usual(role: Role, held: _Field) -> bool:
+def _is_usual(role: Role, held: Field) -> bool:
     match role:
         case Role.PROMPT | Role.ASSIGNMENT:
-            return held.kind == _TEXT
+            return held.tag == _TEXT
         case Role.DURATION:
-            return held.kind == _DOUBLE
+            return held.tag == _DOUBLE
         case _:
-            return held.kind == _INTEGER and held.end - held.start <= _LONGEST_NUMBER
+            return held.tag == _INTEGER and held.end - held.start <= _LONGEST_NUMBER
 
 
-def _only(message: bytes, start: int, end: int) -> _Field:
-    fields = _fields(message, start, end)
+def _only(message: bytes, start: int, end: int) -> Field:
+    fields = fields_of(message, start, end)
     if len(fields) != 1:
         raise _UnusualError
     return fields[0]
-
-
-def _fields(message: bytes, at: int, end: int) -> list[_Field]:
-    fields: list[_Field] = []
-    while at < end:
-        tag, at = read_varint(message, at)
-        wire_type = tag & 7
-        start = at
-        if wire_type == 2:
-            length, start = read_varint(message, at)
-            at = start + length
-        elif wire_type == 0:
-            at = read_varint(message, at)[1]
-        elif wire_type in _BYTES_OF_WIRE_TYPE:
-            at += _BYTES_OF_WIRE_TYPE[wire_type]
-        else:
-            # a group: what stands in it would look like fields of the message's own
-            raise _UnusualError
-        fields.append(_Field((tag >> 3, wire_type), start, at))
-    return fields

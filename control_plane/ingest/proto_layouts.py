@@ -5,22 +5,20 @@ sum is kept with the places of its points' numbers; another that is equal everyw
 to the same points with its own numbers, whatever these are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from struct import Struct
 from typing import NamedTuple
 
 from control_plane.ingest.otlp import Attributes, NumberPoint, Temporality
-from control_plane.ingest.proto_size import read_varint
+from control_plane.ingest.proto_fields import LENGTH, GroupError, fields_of, tag_of
 
 # How exporters begin a number point: field 2, start; field 3, time; field 6 or 4, its value. Each
 # is a tag and eight bytes, little endian; attributes and flags follow. By tags: the kind of value.
 HEAD_BYTES = 27
 HEADS = {b"\x11\x19\x31": "q", b"\x11\x19\x21": "d"}
 # Tags of a metric's sum and of a sum's point, both of a length and so many bytes.
-_SUM, _POINT = 7 << 3 | 2, 1 << 3 | 2
-# By wire type, how many bytes a field takes whose size is not told.
-_FIXED = {1: 8, 5: 4}
+_SUM, _POINT = tag_of(7, LENGTH), tag_of(1, LENGTH)
 _REMEMBERED_BYTES = 4 * 1024 * 1024
 _LONGEST = 64 * 1024
 # So many that are of one size are told apart by looking at each.
@@ -142,12 +140,11 @@ class Layouts:
 def _form_of(slice_: bytes) -> str | None:
     """Return what cuts a metric at its points' numbers; None where they lie in more than a sum."""
     try:
-        sums = [each for each in _fields(slice_, 0, len(slice_)) if each.tag == _SUM]
+        sums = [each for each in fields_of(slice_, 0, len(slice_)) if each.tag == _SUM]
         if len(sums) != 1:
             return None
-        points = [each for each in _fields(slice_, *sums[0][1:]) if each.tag == _POINT]
-    except KeyError:
-        # a group: what stands in it would look like fields of the message's own
+        points = [each for each in fields_of(slice_, *sums[0][1:]) if each.tag == _POINT]
+    except GroupError:
         return None
     form, done = ["<"], 0
     for _, start, _ in points:
@@ -155,25 +152,3 @@ def _form_of(slice_: bytes) -> str | None:
         form.append(f"{start + 1 - done}sQ1sQ1s{kind}")
         done = start + HEAD_BYTES
     return "".join([*form, f"{len(slice_) - done}s"])
-
-
-class _Field(NamedTuple):
-    tag: int
-    start: int
-    end: int
-
-
-def _fields(message: bytes, at: int, end: int) -> Iterator[_Field]:
-    """Yield the tag of each field that a parsed message holds, and where its content lies."""
-    while at < end:
-        tag, at = read_varint(message, at)
-        match tag & 7:
-            case 0:
-                after = read_varint(message, at)[1]
-            case 2:
-                length, at = read_varint(message, at)
-                after = at + length
-            case kind:
-                after = at + _FIXED[kind]
-        yield _Field(tag, at, after)
-        at = after
