@@ -12,7 +12,7 @@ from control_plane.context import Context
 from control_plane.queries.days import floor_of
 from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.state import Rollback
-from control_plane.stores.intake_health import SourceCounts, TreatedRecords
+from control_plane.stores.intake_health import InstanceCounts, SourceCounts, TreatedRecords
 from control_plane.stores.sealed_days import ToldPrompts
 from reducer.rollout.days import COMPARED_DAYS, day_notes, why_incomplete
 from reducer.rollout.state import EvidenceSource
@@ -42,24 +42,6 @@ class SourceHealth:
         """Whether its clock seems to be wrong, within what is accepted."""
         ahead = self.ahead_seconds
         return ahead is not None and not -BEHIND_S <= ahead <= AHEAD_S
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceHealth:
-    """A process whose clock may be wrong, or whose deltas have gaps.
-
-    `instance` is a digest of what it calls itself: the 64-bit BLAKE2b of its
-    `service.instance.id`, hexadecimal. `late` and `future` items were refused; `gaps` are between
-    the points of its streams.
-    """
-
-    instance: str
-    producer: str
-    version: str
-    late: int
-    future: int
-    gaps: int
-    last_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +82,7 @@ class IntakeHealth:
     counts: IntakeCounts
     last_record_at: datetime | None
     sources: tuple[SourceHealth, ...]
-    instances: tuple[InstanceHealth, ...]
+    instances: tuple[InstanceCounts, ...]
     still_enforcing: tuple[StillEnforcing, ...]
     days: tuple[DayHealth, ...]
 
@@ -119,18 +101,7 @@ def intake_health(context: Context, environment: str) -> IntakeHealth:
         counts=IntakeCounts.of(counted),
         last_record_at=_moment(counted.get("last_record_s", 0)),
         sources=tuple(_source(each) for each in context.intake.sources(environment)),
-        instances=tuple(
-            InstanceHealth(
-                instance=each.instance,
-                producer=each.producer,
-                version=each.version,
-                late=each.late,
-                future=each.future,
-                gaps=each.gaps,
-                last_at=datetime.fromtimestamp(each.last_second, UTC),
-            )
-            for each in context.intake.instances(environment)
-        ),
+        instances=context.intake.instances(environment),
         still_enforcing=_still_enforcing(context.intake.treated(environment), rollbacks),
         days=environment_days(context, environment),
     )

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from redis import Redis
@@ -40,8 +41,9 @@ class SourceCounts:
 class InstanceCounts:
     """What of one process was refused as `late` or `future`, and the gaps between its deltas.
 
-    `instance` is the digest of what it calls itself. It is known for 7 days after `last_second`,
-    and the 32 that showed something last, of each shard, are known at all.
+    `instance` is a digest of what it calls itself: the 64-bit BLAKE2b of its
+    `service.instance.id`, hexadecimal. It is known for 7 days after `last_second`, and the 32 that
+    showed something last, of each shard, are known at all.
     """
 
     instance: str
@@ -51,6 +53,11 @@ class InstanceCounts:
     future: int
     gaps: int
     last_second: int
+
+    @property
+    def last_at(self) -> datetime:
+        """When it last showed that something is wrong."""
+        return datetime.fromtimestamp(self.last_second, UTC)
 
 
 @dataclass(frozen=True, slots=True)
