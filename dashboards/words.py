@@ -1,8 +1,10 @@
 """Words and shapes for the closed sets of the domain, so that no meaning hangs on colour."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
-from control_plane.queries.pages import TelemetryState
+from control_plane.queries.pages import TelemetryState, WaveDayLine
 from control_plane.queries.pages_evaluation import CheckView, EvaluationView, NoteView
 from dashboards import formatting as fmt
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
@@ -130,6 +132,15 @@ def note_name(topic: str) -> str:
 def note_mark(note: str) -> str:
     """Return the word that a note of a day begins with, as `smeared`; a note without one whole."""
     return note.partition(": ")[0]
+
+
+def days_by_note(days: Iterable[WaveDayLine]) -> Mapping[str, Sequence[date]]:
+    """Return each note of the days once, with the days that it is of, in their order."""
+    noted: defaultdict[str, list[date]] = defaultdict(list)
+    for each in days:
+        for note in each.notes:
+            noted[note].append(each.day)
+    return noted
 
 
 def notes_beside(evaluation: EvaluationView, check: CheckView) -> tuple[NoteView, ...]:

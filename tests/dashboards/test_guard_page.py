@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -66,12 +67,15 @@ def test_the_guard_page_says_why_a_day_does_not_count(render: Render) -> None:
     assert "29 November 2026does not countnot sealed yet" in said
 
 
-def test_notes_of_days_are_told_in_full_below_their_table(render: Render) -> None:
-    said = words(guard_of(render))
+def test_each_note_of_days_is_told_in_full_once_below_their_table(render: Render) -> None:
+    smeared, *rest = samples.GUARD_PAGE.days
+    again = replace(smeared, day=date(2026, 11, 26))
+    page = replace(samples.GUARD_PAGE, days=(again, smeared, *rest))
+    said = words(guard_of(render, page=page))
 
     _, below = said.split("What counters and events do not tell alike")
-    assert "27 November 2026, smeared: 3 points cross midnight" in below
-    assert "smeared" not in below.replace("smeared: 3 points", "", 1)
+    assert "smeared: 3 points cross midnight (26 November 2026, 27 November 2026)" in below
+    assert below.count("smeared") == 1
 
 
 def test_without_notes_nothing_is_said_of_them(render: Render) -> None:
