@@ -32,7 +32,7 @@ from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.pseudonym import pseudonym_of
 from reducer.vocabulary import Cohort, Mode, Role
 from tests.control_plane.ingest.bodies import any_value
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION, environment_of
 
 Request = ExportLogsServiceRequest | ExportMetricsServiceRequest
 NONE: Mapping[str, Value] = MappingProxyType({})
@@ -238,15 +238,13 @@ def partial_of(answer: OtlpAnswer, signal: str = "logs") -> tuple[int, str]:
 
 def pseudonym_in(context: Context, owner: str, *, environment: str = ENVIRONMENT) -> str:
     """Return an owner's pseudonym."""
-    held = context.environments.load(environment)
-    assert held is not None
+    held = environment_of(context, environment)
     return pseudonym_of(bytes.fromhex(held.pseudonym_key), owner)
 
 
 def issued(context: Context, assignment: Assignment, *, environment: str = ENVIRONMENT) -> str:
     """Return an assignment id as the environment issues it."""
-    held = context.environments.load(environment)
-    assert held is not None
+    held = environment_of(context, environment)
     return issue(bytes.fromhex(held.tag_key), environment, assignment)
 
 
@@ -254,9 +252,8 @@ class Assigner:
     """Gives eligible owners the assignments that the store's rollout and roster have now."""
 
     def __init__(self, context: Context, environment: str, guard: str = GUARD) -> None:
-        held = context.environments.load(environment)
+        held = environment_of(context, environment)
         rollout = context.environments.rollout(environment, guard)
-        assert held is not None
         assert rollout is not None
         self._held, self._rollout = held, rollout
         self._treated: frozenset[str] = frozenset()

@@ -18,7 +18,7 @@ from control_plane.commands.changes import (
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.commands.owners import state_owner_facts
 from control_plane.context import Context, over
-from control_plane.state import Action, Actor, ActorKind
+from control_plane.state import Action, Actor, ActorKind, Environment
 from control_plane.stores.owners import StatedFacts
 from reducer.rollout.draw import BPS, Roster, draw, salt_text
 from reducer.rollout.eligibility import Ownership
@@ -67,6 +67,13 @@ class World:
         )
 
 
+def environment_of(context: Context, name: str = ENVIRONMENT) -> Environment:
+    """Return an environment that there is."""
+    found = context.environments.load(name)
+    assert found is not None
+    return found
+
+
 def world_in(context: Context, phase: Mode, *, owners: int = 40) -> World:
     """Create the environment, its rollout in a phase, and known owners `owner-0`, `owner-1`, ..."""
     create_environment(context, ENVIRONMENT, requires=None, actor=OPERATOR, reason=WHY)
@@ -77,8 +84,7 @@ def world_in(context: Context, phase: Mode, *, owners: int = 40) -> World:
     state_owner_facts(context, ENVIRONMENT, dict.fromkeys(names, KNOWN), actor=OPERATOR, reason=WHY)
     if phase.rank <= Mode.SHADOW.rank:
         return World(context, rollout, ())
-    held = context.environments.load(ENVIRONMENT)
-    assert held is not None
+    held = environment_of(context)
     owner_of = {pseudonym_of(bytes.fromhex(held.pseudonym_key), name): name for name in names}
     roster = draw(
         ENVIRONMENT,

@@ -21,7 +21,7 @@ from control_plane.errors import StateConflict
 from control_plane.etags import environment_etag
 from control_plane.queries.owners import owner_view
 from control_plane.settings import Settings
-from control_plane.state import Environment, Evaluation
+from control_plane.state import Evaluation
 from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.evidence_pages import Place
@@ -36,6 +36,7 @@ from tests.control_plane.worlds import (
     VERSION,
     WHY,
     context_over,
+    environment_of,
 )
 
 FORMS = [pytest.param("ndjson", id="ndjson"), pytest.param("parquet", id="parquet")]
@@ -112,12 +113,6 @@ def evaluated(life: Life, client: redis.Redis) -> Evaluation:
         life.owners,
     )
     return there.evaluate()
-
-
-def environment_of(context: Context) -> Environment:
-    found = context.environments.load(ENVIRONMENT)
-    assert found is not None
-    return found
 
 
 def everything(context: Context):

@@ -5,14 +5,13 @@ import pytest
 from control_plane.commands.rollback import (
     OPEN_VIOLATIONS,
     FoundViolation,
-    acknowledge,
     latch,
 )
 from control_plane.errors import EvaluationStale
-from control_plane.etags import environment_etag
 from reducer.vocabulary import Invariant, Mode
+from tests.control_plane.latches import is_latched, latch_of, release
 from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, environment_of
 
 
 @pytest.fixture
@@ -30,25 +29,6 @@ def storm(life: Life, numbers: range):
     return latch(life.context, ENVIRONMENT, found)
 
 
-def environment(life: Life):
-    found = life.context.environments.load(ENVIRONMENT)
-    assert found is not None
-    return found
-
-
-def release(life: Life):
-    held = environment(life)
-    return acknowledge(
-        life.context,
-        ENVIRONMENT,
-        held.latch.rollback,
-        last_violation=held.latch.newest_violation,
-        actor=OPERATOR,
-        reason=WHY,
-        if_match=environment_etag(held),
-    )
-
-
 def recorded(life: Life) -> int:
     return len(life.context.incidents.violations(ENVIRONMENT))
 
@@ -61,28 +41,31 @@ def test_one_storm_beyond_the_bound_records_no_more_than_the_bound(life):
 def test_a_full_latch_records_nothing_more_and_still_answers_its_rollback(life):
     first = storm(life, range(OPEN_VIOLATIONS - 1))
     assert storm(life, range(2000, 2005)) == first
-    full = environment(life)
-    assert (recorded(life), full.latch.newest_violation) == (OPEN_VIOLATIONS, OPEN_VIOLATIONS)
+    full = environment_of(life.context)
+    assert (recorded(life), latch_of(life.context).newest_violation) == (
+        OPEN_VIOLATIONS,
+        OPEN_VIOLATIONS,
+    )
     entries = len(life.context.environments.audit_chain(ENVIRONMENT))
     assert storm(life, range(3000, 3001)) == first
-    assert environment(life) == full
+    assert environment_of(life.context) == full
     assert len(life.context.environments.audit_chain(ENVIRONMENT)) == entries
     assert recorded(life) == OPEN_VIOLATIONS
 
 
 def test_a_full_latch_is_released_with_the_newest_violation_recorded(life):
     storm(life, range(OPEN_VIOLATIONS + 1))
-    assert release(life).latch is None
+    assert release(life.context).latch is None
     storm(life, range(5000, 5001))
     assert recorded(life) == OPEN_VIOLATIONS + 1
-    assert environment(life).latch is not None
+    assert is_latched(life.context)
 
 
 def test_no_evaluation_made_before_a_full_latch_was_released_promotes(life):
     storm(life, range(OPEN_VIOLATIONS))
     evaluation = life.within()
     storm(life, range(5000, 5001))
-    release(life)
+    release(life.context)
     with pytest.raises(EvaluationStale, match="was recorded after gate evaluation"):
         life.ask_promotion(evaluation, Mode.WARN)
     assert life.ask_promotion(life.within(), Mode.WARN).id

@@ -19,6 +19,7 @@ from tests.control_plane.worlds import (
     VERSION,
     WHY,
     context_over,
+    environment_of,
     world_in,
 )
 
@@ -40,12 +41,6 @@ def rollout(world, guard: str = GUARD):
     return found
 
 
-def environment(world):
-    found = world.context.environments.load(ENVIRONMENT)
-    assert found is not None
-    return found
-
-
 def actions(world) -> list[object]:
     return [entry["action"] for entry in world.context.environments.audit_entries(ENVIRONMENT)]
 
@@ -62,7 +57,7 @@ def test_a_rollback_ends_in_shadow_and_says_what_it_lowered(raised):
     assert (done.changed, done.is_verified, done.at, done.actor) == (True, True, NOW, OPERATOR)
     assert done.lowerings == (Lowering(GUARD, before.phase, Mode.SHADOW, after.generation),)
     assert (after.phase, after.salt_epoch) == (Mode.SHADOW, before.salt_epoch + 1)
-    assert environment(raised).latch is None
+    assert environment_of(raised.context).latch is None
 
 
 def test_a_second_rollback_answers_the_first_and_changes_nothing(raised):
@@ -133,7 +128,7 @@ def test_a_violation_in_shadow_latches_and_begins_the_dwell_again(store):
     record = latch(world.context, ENVIRONMENT, [violation()])
     assert record is not None
     assert (record.changed, record.lowerings) == (False, ())
-    assert environment(world).latch is not None
+    assert environment_of(world.context).latch is not None
     after = rollout(world)
     assert (after.phase, after.generation) == (Mode.SHADOW, before.generation + 1)
     assert after.salt_epoch == before.salt_epoch + 1
@@ -181,7 +176,7 @@ def test_a_further_violation_under_a_latch_is_recorded_and_no_more(raised):
     first = latch(raised.context, ENVIRONMENT, [violation()])
     before = rollout(raised)
     assert latch(raised.context, ENVIRONMENT, [violation("record 2")]) == first
-    held = environment(raised)
+    held = environment_of(raised.context)
     assert rollout(raised) == before
     assert held.latch is not None
     assert (held.latch.newest_violation, held.rollbacks) == (2, 1)
@@ -190,9 +185,9 @@ def test_a_further_violation_under_a_latch_is_recorded_and_no_more(raised):
 
 def test_known_violations_change_nothing(raised):
     latch(raised.context, ENVIRONMENT, [violation()])
-    before = environment(raised)
+    before = environment_of(raised.context)
     assert latch(raised.context, ENVIRONMENT, [violation()]) is None
-    assert environment(raised) == before
+    assert environment_of(raised.context) == before
 
 
 def release(world, *, rollback: int, last_violation: int, if_match: str | None = None):
@@ -203,7 +198,7 @@ def release(world, *, rollback: int, last_violation: int, if_match: str | None =
         last_violation=last_violation,
         actor=OPERATOR,
         reason=WHY,
-        if_match=if_match or environment_etag(environment(world)),
+        if_match=if_match or environment_etag(environment_of(world.context)),
     )
 
 
@@ -217,13 +212,13 @@ def test_a_person_releases_the_latch_with_the_newest_violation(raised):
 
 def test_a_newer_violation_refuses_the_acknowledgement(raised):
     latch(raised.context, ENVIRONMENT, [violation()])
-    seen = environment_etag(environment(raised))
+    seen = environment_etag(environment_of(raised.context))
     latch(raised.context, ENVIRONMENT, [violation("record 2")])
     with pytest.raises(PreconditionFailed):
         release(raised, rollback=1, last_violation=1, if_match=seen)
     with pytest.raises(StateConflict, match="the newest violation is 2, not 1; look at it"):
         release(raised, rollback=1, last_violation=1)
-    assert environment(raised).latch is not None
+    assert environment_of(raised.context).latch is not None
 
 
 def test_only_the_rollback_that_latched_is_acknowledged(raised):

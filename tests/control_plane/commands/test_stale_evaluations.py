@@ -6,13 +6,13 @@ from importlib import resources
 
 import pytest
 
-from control_plane.commands.rollback import FoundViolation, acknowledge, latch, roll_back
+from control_plane.commands.rollback import FoundViolation, latch, roll_back
 from control_plane.errors import EvaluationStale, Latched
-from control_plane.etags import environment_etag
 from control_plane.policy import parse
 from control_plane.queries.gates import gate_page
 from control_plane.state import CohortSums, Evaluation, PromotionStatus
 from reducer.vocabulary import Cohort, Invariant, Mode
+from tests.control_plane.latches import release
 from tests.control_plane.lives import Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
@@ -97,32 +97,16 @@ def test_a_promotion_is_refused_when_the_environment_was_latched_meanwhile(life)
 def test_a_violation_makes_every_evaluation_before_it_stale_in_shadow_too(life):
     asked = life.ask_promotion(life.within(), Mode.WARN)
     latch(life.context, ENVIRONMENT, [VIOLATION])
-    release(life)
+    release(life.context)
     assert "was made at generation 1, the rollout is at 2" in refusal_of(life, asked.id)
     assert life.rollout.phase is Mode.SHADOW
-
-
-def release(life: Life) -> None:
-    """Acknowledge the newest violation."""
-    held = life.context.environments.load(ENVIRONMENT)
-    assert held is not None
-    assert held.latch is not None
-    acknowledge(
-        life.context,
-        ENVIRONMENT,
-        held.latch.rollback,
-        last_violation=held.latch.newest_violation,
-        actor=OPERATOR,
-        reason=WHY,
-        if_match=environment_etag(held),
-    )
 
 
 def test_an_evaluation_made_between_two_violations_is_stale_after_the_second(life):
     latch(life.context, ENVIRONMENT, [VIOLATION])
     between = life.within()
     latch(life.context, ENVIRONMENT, [replace(VIOLATION, identity="record 2")])
-    release(life)
+    release(life.context)
     with pytest.raises(EvaluationStale, match=r"violation 2 .* evaluate again"):
         life.ask_promotion(between, Mode.WARN)
     life.ask_promotion(life.within(), Mode.WARN)

@@ -1,6 +1,5 @@
 """Content on a flag evaluation: a violation as on every event of the contract."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,7 +9,8 @@ from control_plane.ingest.otlp import Value
 from reducer.vocabulary import Invariant, Mode
 from tests.control_plane.hosts import Event, Host, assigned, logs, partial_of
 from tests.control_plane.ingest.bodies import any_value
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from tests.control_plane.latches import idle_violations, is_latched
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
 
 AT = NOW - timedelta(hours=2)
 PLAIN = Event(
@@ -26,13 +26,8 @@ PLAIN = Event(
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.ENFORCE).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
+def phase():
+    return Mode.ENFORCE
 
 
 def telling(**attributes: Value) -> Event:
@@ -58,18 +53,6 @@ def under(ids: str, event: Event):
             key="agent.guard.assignment.id", value=any_value(ids)
         )
     return request
-
-
-def is_latched(context) -> bool:
-    held = context.environments.load(ENVIRONMENT)
-    assert held is not None
-    return held.latch is not None
-
-
-def idle(context) -> Mapping[str, int]:
-    """Return what intake counted of violations that change nothing."""
-    counted = context.evidence.health(ENVIRONMENT)
-    return {name: count for name, count in counted.items() if "_violation:" in name}
 
 
 @EACH
@@ -98,14 +81,14 @@ def test_content_that_nothing_vouches_for_is_counted_once(
     ids = assigned(context, owner)[1] if owner == "owner-1" else owner or ""
     for _ in range(2):
         host.send(under(ids, event))
-    assert idle(context) == {f"{counter}:sensitive_field": 1}
+    assert idle_violations(context) == {f"{counter}:sensitive_field": 1}
     assert not is_latched(context)
 
 
 def test_an_evaluation_without_content_is_volume_alone(context, host):
     _, owner_id = assigned(context, "owner-1")
     assert partial_of(host.send(under(owner_id, PLAIN))) == (0, "")
-    assert (idle(context), is_latched(context)) == ({}, False)
+    assert (idle_violations(context), is_latched(context)) == ({}, False)
     assert list(context.evidence.counters(ENVIRONMENT, NOW.date()).values()) == [1]
 
 
@@ -123,4 +106,4 @@ def test_another_flag_may_carry_what_it_likes(context, host, at):
     _, owner_id = assigned(context, "owner-1")
     other = replace(telling(feature_flag__key="new-checkout"), at=at, body="what the user asked")
     host.send(under(owner_id, other))
-    assert (idle(context), is_latched(context)) == ({}, False)
+    assert (idle_violations(context), is_latched(context)) == ({}, False)

@@ -11,32 +11,16 @@ from control_plane.ingest.otlp import Value
 from reducer.vocabulary import Invariant, Mode
 from tests.control_plane.hosts import Event, Host, Prompt, assigned, logs, partial_of
 from tests.control_plane.ingest.bodies import counter_request
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from tests.control_plane.latches import idle_violations, is_latched
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
 
 AT = NOW - timedelta(hours=2)
 BAD_COUNT: Mapping[str, Value] = {"agent.guard.sequence": -1}
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.ENFORCE).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
-
-
-def environment(context):
-    found = context.environments.load(ENVIRONMENT)
-    assert found is not None
-    return found
-
-
-def idle_violations(context) -> dict[str, int]:
-    """Return what intake counted of violations that change nothing."""
-    counted = context.evidence.health(ENVIRONMENT)
-    return {name: count for name, count in counted.items() if "_violation:" in name}
+def phase():
+    return Mode.ENFORCE
 
 
 REFUSED = pytest.mark.parametrize(
@@ -68,7 +52,7 @@ def test_content_on_a_refused_record_latches_all_the_same(context, host, changed
         assert (rejected, message.partition(":")[0]) == (1, "bad_attribute")
     (found,) = context.incidents.violations(ENVIRONMENT)
     assert (found.invariant, found.guard) == (Invariant.SENSITIVE_FIELD, GUARD)
-    assert environment(context).latch is not None
+    assert is_latched(context)
     assert context.evidence.days(ENVIRONMENT) == ()
     counted = context.evidence.health(ENVIRONMENT)
     assert (counted["accepted"], counted["refused"]) == (0, 1)
@@ -85,20 +69,20 @@ def test_content_on_a_refused_record_latches_all_the_same(context, host, changed
 def test_content_on_a_record_of_no_acceptable_time_latches(context, host, at):
     told = replace(refused(context), at=at)
     assert partial_of(host.send(logs([told])))[0] == 1
-    assert environment(context).latch is not None
+    assert is_latched(context)
 
 
 def test_a_body_on_a_record_of_two_owners_latches(context, host):
     ids = tuple(assigned(context, f"owner-{number}")[1] for number in (1, 2))
     told = replace(Prompt("p-1", ids, AT).start(), body="the whole prompt")
     assert partial_of(host.send(logs([told])))[0] == 1
-    assert environment(context).latch is not None
+    assert is_latched(context)
 
 
 def test_an_overlong_prompt_id_latches(context, host):
     _, owner_id = assigned(context, "owner-1")
     assert partial_of(host.send(logs([Prompt("p" * 129, [owner_id], AT).start()])))[0] == 1
-    assert environment(context).latch is not None
+    assert is_latched(context)
 
 
 def test_content_on_a_refused_point_latches(context, host):
@@ -117,7 +101,7 @@ def test_content_on_a_refused_point_latches(context, host):
     assert partial_of(host.send(request), "metrics")[0] == 1
     (found,) = context.incidents.violations(ENVIRONMENT)
     assert found.invariant is Invariant.SENSITIVE_FIELD
-    assert environment(context).latch is not None
+    assert is_latched(context)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +120,7 @@ def test_content_on_a_refused_record_that_nothing_vouches_for_is_counted_once(
     for _ in range(2):
         assert partial_of(host.send(told))[0] == 1
     assert idle_violations(context) == {f"{counter}:sensitive_field": 1}
-    assert environment(context).latch is None
+    assert not is_latched(context)
 
 
 @pytest.mark.parametrize("forged_first", [True, False], ids=["before", "after"])
@@ -156,7 +140,7 @@ def test_content_under_a_forged_id_beside_a_valid_one_is_counted_and_never_latch
         rejected, message = partial_of(host.send(told))
         assert (rejected, message.partition(":")[0]) == (1, reason)
     assert idle_violations(context) == {"unvouched_violation:sensitive_field": 1}
-    assert environment(context).latch is None
+    assert not is_latched(context)
     assert context.incidents.violations(ENVIRONMENT) == ()
 
 

@@ -29,16 +29,6 @@ BOTH = pytest.mark.parametrize("encoding", list(Encoding))
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
-
-
-@pytest.fixture
 def request_of_one(context):
     return logs(Prompt("p-1", [assigned(context, "owner-1")[1]], AT).events())
 

@@ -11,21 +11,16 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from control_plane.clock import NANOSECONDS, to_ns
 from control_plane.ingest.wire import Encoding
 from control_plane.stores.keys import EvidenceKeys
-from reducer.vocabulary import Mode, Role
+from reducer.vocabulary import Role
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
 from tests.control_plane.ingest.bodies import counter_request
-from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION, context_over, world_in
+from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION
 
 AT = NOW - timedelta(hours=2)
 MOST_VOLUME_CELLS = 4096
 MOST_STREAMS, MOST_STARTS = 65_536, 32
 TURNS = {"agent.guard.name": "repeated_tool_failure", "agent.guard.mode": "shadow"}
 DELTA, CUMULATIVE = 1, 2
-
-
-@pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
 
 
 def flood(host: Host, versions: range) -> None:

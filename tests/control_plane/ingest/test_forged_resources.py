@@ -6,9 +6,10 @@ import pytest
 
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.hosts import Event, Host, assigned, issued, logs, partial_of, pseudonym_in
+from tests.control_plane.hosts import Event, assigned, issued, logs, partial_of, pseudonym_in
 from tests.control_plane.ingest.bodies import any_value, counter_request
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from tests.control_plane.latches import is_latched
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
 
 AT = NOW - timedelta(hours=2)
 AT_NS = int(AT.timestamp()) * 10**9
@@ -21,13 +22,8 @@ EVALUATION = Event(
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.ENFORCE).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
+def phase():
+    return Mode.ENFORCE
 
 
 def under(request, *ids: str):
@@ -103,6 +99,4 @@ def test_a_label_that_names_a_person_is_counted_under_a_forged_id_and_never_latc
         host.send(under(executions(**{"error.type": "x"}), FORGED))
     health = context.evidence.health(ENVIRONMENT)
     assert health["unvouched_violation:sensitive_field"] == 1
-    held = context.environments.load(ENVIRONMENT)
-    assert held is not None
-    assert held.latch is None
+    assert not is_latched(context)

@@ -79,11 +79,6 @@ def before(host: Host) -> Iterator[Caller]:
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
-
-
-@pytest.fixture
 def caller(context):
     yield from before(Host(context))
 

@@ -16,10 +16,8 @@ from control_plane.ingest import contract, fields, json_envelope
 from control_plane.ingest.otlp_json import decode_logs
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wire import Encoding, Limits, TooLarge
-from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Host
 from tests.control_plane.ingest.bodies import recorded
-from tests.control_plane.worlds import context_over, world_in
 
 ANSWERED = {200, 400, 413}
 SEEDS = sorted({found.body for found in recorded().values()}, key=len)[:24]
@@ -51,8 +49,8 @@ BODIES = st.one_of(st.binary(max_size=300), spoilt())
 
 
 @pytest.fixture
-def host(store):
-    return Host(world_in(context_over(store), Mode.SHADOW).context, limits=Limits(records=2000))
+def host(context):
+    return Host(context, limits=Limits(records=2000))
 
 
 @FUZZING

@@ -5,29 +5,13 @@ from datetime import timedelta
 import pytest
 
 from control_plane.ingest.wire import Encoding
-from reducer.vocabulary import Mode
-from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from tests.control_plane.hosts import Prompt, logs, partial_of
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
 
 AT = NOW - timedelta(hours=2)
 EARLY, SETTLED = "0.1.0", "1"
 FIRST = {EARLY: 0, SETTLED: 1}
 EACH_ENCODING = pytest.mark.parametrize("encoding", list(Encoding))
-
-
-@pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
-
-
-@pytest.fixture
-def owner_id(context):
-    return assigned(context, "owner-1")[1]
 
 
 def told(name: str, owner_id: str, version: str, *, first: int):

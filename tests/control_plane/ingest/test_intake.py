@@ -41,21 +41,6 @@ OTHER_GUARD = "duplicate_call_id"
 AT = NOW - timedelta(hours=2)
 
 
-@pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
-
-
-@pytest.fixture
-def owner_id(context):
-    return assigned(context, "owner-1")[1]
-
-
 def rows(context, *, guard=GUARD, wave=1, day: date = TODAY):
     return context.evidence.owner_days(ENVIRONMENT, guard, wave, [day])
 

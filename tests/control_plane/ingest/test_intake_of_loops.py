@@ -8,8 +8,8 @@ from control_plane.ingest.otlp import Value
 from control_plane.ingest.wire import Encoding
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.hosts import Event, Host, Prompt, issued, logs, partial_of, pseudonym_in
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from tests.control_plane.hosts import Event, Prompt, issued, logs, partial_of, pseudonym_in
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
 
 AT = NOW - timedelta(hours=2)
 OTHER = "identical_call"
@@ -17,13 +17,8 @@ NAME = "agent.guard.loop_detected"
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.ENFORCE).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
+def phase():
+    return Mode.ENFORCE
 
 
 @pytest.fixture

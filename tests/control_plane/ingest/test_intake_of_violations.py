@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.commands.rollback import FoundViolation, acknowledge, latch
-from control_plane.etags import environment_etag
+from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.otlp import Value
 from control_plane.ingest.reading import Receiving, read_logs
@@ -27,14 +26,12 @@ from tests.control_plane.hosts import (
     pseudonym_in,
 )
 from tests.control_plane.ingest.bodies import counter_request, decode_logs
+from tests.control_plane.latches import idle_violations, is_latched, latch_of, release, violated
 from tests.control_plane.worlds import (
     ENVIRONMENT,
     GUARD,
     NOW,
-    OPERATOR,
-    WHY,
-    context_over,
-    world_in,
+    environment_of,
 )
 
 TODAY = NOW.date()
@@ -55,13 +52,8 @@ EACH = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.ENFORCE).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
+def phase():
+    return Mode.ENFORCE
 
 
 def breaking(context, invariant: Invariant, *, prompt_id: str = "p-1") -> Event:
@@ -72,12 +64,6 @@ def breaking(context, invariant: Invariant, *, prompt_id: str = "p-1") -> Event:
     prompt = Prompt(prompt_id, [issued(context, assignment)], AT, mode=Mode.WARN)
     decision, changed = BROKEN[invariant]
     return prompt.transition(1, decision, **changed)
-
-
-def environment(context):
-    found = context.environments.load(ENVIRONMENT)
-    assert found is not None
-    return found
 
 
 def rollout(context):
@@ -95,11 +81,11 @@ def audit(context, action: Action) -> int:
 def test_a_trusted_violation_latches_the_environment_before_the_answer(context, host, invariant):
     answer = host.send(logs([breaking(context, invariant)]))
     assert partial_of(answer) == (0, "")
-    held = environment(context)
+    held = environment_of(context)
     assert idle_violations(context) == {}
     assert held.latch is not None
     assert str(invariant) in held.latch.reason
-    assert [each.invariant for each in context.incidents.violations(ENVIRONMENT)] == [invariant]
+    assert violated(context) == [invariant]
     assert rollout(context).phase is Mode.SHADOW
 
 
@@ -138,28 +124,18 @@ def test_the_same_record_again_is_no_second_violation(context, host):
 def test_the_same_record_after_the_acknowledgement_latches_nothing(context, host):
     request = logs([breaking(context, Invariant.CONTRACT_VIOLATION)])
     host.send(request)
-    held = environment(context)
-    assert held.latch is not None
-    acknowledge(
-        context,
-        ENVIRONMENT,
-        held.latch.rollback,
-        last_violation=held.latch.newest_violation,
-        actor=OPERATOR,
-        reason=WHY,
-        if_match=environment_etag(held),
-    )
+    release(context)
     entries = context.environments.audit_entries(ENVIRONMENT)
     host.send(request)
-    assert environment(context).latch is None
+    assert not is_latched(context)
     assert context.environments.audit_entries(ENVIRONMENT) == entries
 
 
 def test_a_further_violation_is_recorded_under_the_latch_that_holds(context, host):
     host.send(logs([breaking(context, Invariant.CONTRACT_VIOLATION)]))
-    first = environment(context).latch
+    first = latch_of(context)
     host.send(logs([breaking(context, Invariant.MODE_MISMATCH, prompt_id="p-2")]))
-    second = environment(context).latch
+    second = latch_of(context)
     assert (first.rollback, first.newest_violation) == (1, 1)
     assert (second.rollback, second.newest_violation) == (1, 2)
     assert second.reason == first.reason
@@ -176,10 +152,10 @@ def test_many_violations_of_one_body_are_one_rollback(context, host):
 @EACH
 def test_an_untrusted_violation_is_counted_and_changes_nothing(context, invariant):
     stranger = Host(context, is_trusted=False)
-    before = environment(context), rollout(context)
+    before = environment_of(context), rollout(context)
     for _ in range(3):
         assert partial_of(stranger.send(logs([breaking(context, invariant)]))) == (0, "")
-    assert (environment(context), rollout(context)) == before
+    assert (environment_of(context), rollout(context)) == before
     assert context.incidents.violations(ENVIRONMENT) == ()
     assert idle_violations(context) == {f"untrusted_violation:{invariant}": 1}
 
@@ -213,7 +189,7 @@ def test_bodies_without_an_id_are_counted_on_every_kind_of_event(context, host):
     for _ in range(2):
         assert partial_of(host.send(logs(told))) == (0, "")
     assert idle_violations(context) == {"unvouched_violation:sensitive_field": 4}
-    assert environment(context).latch is None
+    assert not is_latched(context)
 
 
 def test_an_untrusted_prompt_of_two_guards_is_one_violation(context):
@@ -227,19 +203,13 @@ def test_an_untrusted_prompt_of_two_guards_is_one_violation(context):
     assert idle_violations(context) == {"untrusted_violation:sensitive_field": 1}
 
 
-def idle_violations(context) -> dict[str, int]:
-    """Return what intake counted of violations that change nothing."""
-    counted = context.evidence.health(ENVIRONMENT)
-    return {name: count for name, count in counted.items() if "_violation:" in name}
-
-
 @EACH
 @pytest.mark.parametrize("ids", [[], ["a1.forged"]], ids=["without an id", "under a forged id"])
 def test_a_violation_that_nothing_vouches_for_changes_nothing(context, host, invariant, ids):
-    before = environment(context), rollout(context)
+    before = environment_of(context), rollout(context)
     decision, changed = BROKEN[invariant]
     host.send(logs([Prompt("p-1", ids, AT).transition(1, decision, **changed)]))
-    assert (environment(context), rollout(context)) == before
+    assert (environment_of(context), rollout(context)) == before
     assert context.incidents.violations(ENVIRONMENT) == ()
 
 
@@ -250,7 +220,7 @@ def test_a_body_on_any_event_of_a_prompt_is_a_sensitive_field(context, host, kin
     host.send(logs([Event(event.name, event.at, event.attributes, body="the whole prompt")]))
     (found,) = context.incidents.violations(ENVIRONMENT)
     assert found.invariant is Invariant.SENSITIVE_FIELD
-    assert environment(context).latch is not None
+    assert is_latched(context)
 
 
 def test_a_body_on_a_loop_event_is_a_sensitive_field(context, host):
@@ -285,7 +255,7 @@ def test_a_prompt_id_on_a_metric_point_is_a_sensitive_field(context, host):
         labels, as_int=1, time_unix_nano=now_ns, start_time_unix_nano=now_ns - 1
     )
     host.send(request)
-    assert environment(context).latch is None
+    assert not is_latched(context)
     attribute = request.resource_metrics[0].resource.attributes.add(key="agent.guard.assignment.id")
     attribute.value.string_value = owner_id
     request.resource_metrics[0].scope_metrics[0].metrics[0].sum.data_points[0].as_int = 2
@@ -317,12 +287,12 @@ def reported(owner_id: str, *, value: int = 1):
 def test_a_violation_that_a_host_reports_by_count_latches_once(context, host):
     _, owner_id = assigned(context, "owner-1")
     assert host.send(reported(owner_id, value=0)).status == 200
-    assert environment(context).latch is None
+    assert not is_latched(context)
     for _ in range(2):
         assert host.send(reported(owner_id)).status == 200
     (found,) = context.incidents.violations(ENVIRONMENT)
     assert found.invariant is Invariant.EXISTING_GUARD_CHANGED
-    assert environment(context).latch is not None
+    assert is_latched(context)
 
 
 def test_a_count_of_violations_that_nothing_vouches_for_changes_nothing(context, host):
@@ -330,13 +300,13 @@ def test_a_count_of_violations_that_nothing_vouches_for_changes_nothing(context,
         host.send(reported("a1.forged"))
     assert idle_violations(context) == {"unvouched_violation:existing_guard_changed": 1}
     assert context.incidents.violations(ENVIRONMENT) == ()
-    assert environment(context).latch is None
+    assert not is_latched(context)
 
 
 def test_a_crash_between_latch_and_evidence_loses_neither(context, host):
     request = logs([breaking(context, Invariant.CANCELLED_COUNTED)])
     latch(context, ENVIRONMENT, violations_in(context, request))
-    assert environment(context).latch is not None
+    assert is_latched(context)
     assert context.evidence.days(ENVIRONMENT) == ()
     assert partial_of(host.send(request)) == (0, "")
     assert len(context.incidents.violations(ENVIRONMENT)) == 1
@@ -347,7 +317,7 @@ def violations_in(context, request) -> list[FoundViolation]:
     """Return the violations of a request as intake finds them, before it writes anything."""
     batches = decode_logs(request.SerializeToString(), Encoding.PROTOBUF)
     decoded = read_logs(batches, Receiving(ENVIRONMENT, context.clock.now_ns()))
-    bookkeeper = Bookkeeper(ENVIRONMENT, bytes.fromhex(environment(context).tag_key), "producer")
+    bookkeeper = Bookkeeper(ENVIRONMENT, bytes.fromhex(environment_of(context).tag_key), "producer")
     return [each for record in decoded.records for each in bookkeeper.book(record).violations]
 
 
@@ -358,7 +328,7 @@ def test_what_depends_on_how_a_guard_counts_is_asked_of_those_that_declare_it(co
     prompt = Prompt("p-1", [owner_id], AT, guard=other)
     host.send(logs([prompt.transition(1, "tracked", terminal__status="cancelled")]))
     assert context.incidents.violations(ENVIRONMENT) == ()
-    assert environment(context).latch is None
+    assert not is_latched(context)
 
 
 def test_a_record_without_a_status_is_a_contract_fault_and_no_violation(context, host):

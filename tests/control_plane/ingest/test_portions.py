@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +12,8 @@ from control_plane.ingest.intake import Intake
 from control_plane.ingest.portions import PORTION, Told, portions
 from control_plane.stores.evidence_events import RefusedEvent, Seen, Sighting
 from control_plane.stores.prompt_events import Like, PromptEvents, PromptKey
-from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION, context_over, world_in
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION
 
 AT = NOW - timedelta(hours=2)
 SIGHTINGS = [
@@ -27,11 +25,6 @@ TOLD = st.lists(
     st.tuples(st.lists(st.sampled_from(SEEN), max_size=4), st.lists(st.sampled_from(SIGHTINGS))),
     max_size=30,
 )
-
-
-@pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
 
 
 @given(TOLD, st.integers(1, 9))

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from control_plane.ingest.wire import Encoding
-from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Host, partial_of
-from tests.control_plane.worlds import ENVIRONMENT, NOW, context_over, world_in
+from tests.control_plane.worlds import ENVIRONMENT, NOW
 
 AT_NS = int(NOW.timestamp()) * 1_000_000_000
 TIMES = {"timeUnixNano": str(AT_NS), "observedTimeUnixNano": AT_NS}
@@ -116,11 +115,6 @@ EXAMPLES: dict[str, dict[str, object]] = {
     },
 }
 ENVELOPES = {"logs": "resourceLogs", "metrics": "resourceMetrics", "traces": "resourceSpans"}
-
-
-@pytest.fixture
-def host(store):
-    return Host(world_in(context_over(store), Mode.SHADOW).context)
 
 
 def post(host: Host, document: object, signal: str):

@@ -18,6 +18,7 @@ from tests.control_plane.ingest.qwen import (
     edited,
     event_of,
 )
+from tests.control_plane.latches import is_latched, violated
 from tests.control_plane.worlds import ENVIRONMENT, GUARD
 
 SHADOW = cases()["shadow-repeat_fail"]
@@ -43,12 +44,7 @@ def of_guard(edit):
 
 def latched(receiver: Receiver) -> set[str]:
     """Return the invariants whose violations latched the environment."""
-    held = receiver.context.environments.load(ENVIRONMENT)
-    assert held is not None
-    if held.latch is None:
-        return set()
-    violations = receiver.context.incidents.violations(ENVIRONMENT)
-    return {each.invariant for each in violations}
+    return set(violated(receiver.context)) if is_latched(receiver.context) else set()
 
 
 def text(value: str) -> Json:

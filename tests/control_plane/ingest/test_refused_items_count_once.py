@@ -15,31 +15,15 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from control_plane.clock import to_ns
 from control_plane.ingest.otlp import Value
 from control_plane.ingest.wire import Encoding
-from reducer.vocabulary import Mode
-from tests.control_plane.hosts import Calendar, Host, Prompt, Request, logs, partial_of
+from tests.control_plane.hosts import Prompt, Request, logs, partial_of
 from tests.control_plane.ingest.bodies import counter_request
-from tests.control_plane.worlds import ENVIRONMENT, NOW, context_over, world_in
+from tests.control_plane.worlds import ENVIRONMENT, NOW
 
 AT = NOW - timedelta(hours=2)
 TWICE = (Encoding.PROTOBUF, Encoding.PROTOBUF)
 IN_BOTH = (Encoding.PROTOBUF, Encoding.JSON)
 _salts = itertools.count()
 KINDS = ("refused", "quarantined", "duplicate", "overflow")
-
-
-@pytest.fixture
-def calendar():
-    return Calendar(NOW)
-
-
-@pytest.fixture
-def context(store, calendar):
-    return world_in(context_over(store, clock=calendar.clock), Mode.SHADOW).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
 
 
 def told_of(context) -> dict[str, int]:

@@ -5,20 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.commands.rollback import acknowledge
-from control_plane.etags import environment_etag
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Invariant, Mode
 from tests.control_plane.hosts import Host, issued, partial_of, pseudonym_in
 from tests.control_plane.ingest.bodies import any_value, counter_request
+from tests.control_plane.latches import idle_violations, is_latched, release, violated
 from tests.control_plane.worlds import (
     ENVIRONMENT,
     GUARD,
     NOW,
-    OPERATOR,
-    WHY,
-    context_over,
-    world_in,
 )
 
 OTHER_GUARD = "identical_call"
@@ -39,13 +34,8 @@ EACH = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.ENFORCE).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
+def phase():
+    return Mode.ENFORCE
 
 
 def id_of(context, mode: Mode = Mode.SHADOW, *, guard: str = GUARD, owner: str = "owner-1") -> str:
@@ -86,44 +76,14 @@ def reported(ids: Sequence[str], **how: int):
     return point(ids, labels, metric="agent.guard.violations", temporality=CUMULATIVE, **how)
 
 
-def environment(context):
-    found = context.environments.load(ENVIRONMENT)
-    assert found is not None
-    return found
-
-
-def found(context) -> list[Invariant]:
-    return [each.invariant for each in context.incidents.violations(ENVIRONMENT)]
-
-
-def idle(context) -> dict[str, int]:
-    """Return what intake counted of violations that change nothing."""
-    counted = context.evidence.health(ENVIRONMENT)
-    return {name: count for name, count in counted.items() if "_violation:" in name}
-
-
-def release(context) -> None:
-    held = environment(context)
-    assert held.latch is not None
-    acknowledge(
-        context,
-        ENVIRONMENT,
-        held.latch.rollback,
-        last_violation=held.latch.newest_violation,
-        actor=OPERATOR,
-        reason=WHY,
-        if_match=environment_etag(held),
-    )
-
-
 def test_a_count_that_is_exported_again_latches_once(context, host):
     ids = [id_of(context)]
     host.send(reported(ids, minute=1))
     release(context)
     for minute in (1, 2, 3):
         assert partial_of(host.send(reported(ids, minute=minute))) == (0, "")
-    assert environment(context).latch is None
-    assert found(context) == [Invariant.EXISTING_GUARD_CHANGED]
+    assert not is_latched(context)
+    assert violated(context) == [Invariant.EXISTING_GUARD_CHANGED]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +98,8 @@ def test_a_count_latches_again_when_it_counted_more(context, host, how):
     host.send(reported(ids, minute=1))
     release(context)
     host.send(reported(ids, minute=2, **how))
-    assert environment(context).latch is not None
-    assert found(context) == [Invariant.EXISTING_GUARD_CHANGED] * 2
+    assert is_latched(context)
+    assert violated(context) == [Invariant.EXISTING_GUARD_CHANGED] * 2
 
 
 @pytest.mark.parametrize(
@@ -156,8 +116,8 @@ def test_a_count_that_changes_nothing_is_counted_as_often_as_it_rose(
     ids = [id_of(context)] if has_id else []
     for minute, value in enumerate((0, 1, 1, 1, 3, 3), start=1):
         host.send(reported(ids, minute=minute, value=value))
-    assert idle(context) == {f"{counter}:existing_guard_changed": 2}
-    assert (found(context), environment(context).latch) == ([], None)
+    assert idle_violations(context) == {f"{counter}:existing_guard_changed": 2}
+    assert (violated(context), is_latched(context)) == ([], False)
 
 
 def test_what_a_stream_shows_again_is_volume_as_ever(context, host):
@@ -173,8 +133,8 @@ def test_a_trusted_point_that_breaks_an_invariant_latches(context, host, invaria
     request = point([id_of(context)], BROKEN[invariant], temporality=temporality)
     for _ in range(2):
         assert partial_of(host.send(request)) == (0, "")
-    assert found(context) == [invariant]
-    assert environment(context).latch is not None
+    assert violated(context) == [invariant]
+    assert is_latched(context)
 
 
 @EACH
@@ -182,28 +142,28 @@ def test_an_untrusted_point_that_breaks_an_invariant_is_counted(context, invaria
     stranger = Host(context, is_trusted=False)
     for _ in range(2):
         stranger.send(point([id_of(context)], BROKEN[invariant]))
-    assert idle(context) == {f"untrusted_violation:{invariant}": 1}
-    assert (found(context), environment(context).latch) == ([], None)
+    assert idle_violations(context) == {f"untrusted_violation:{invariant}": 1}
+    assert (violated(context), is_latched(context)) == ([], False)
 
 
 @EACH
 def test_a_point_without_an_id_can_break_all_but_its_assignment(context, host, invariant):
     host.send(point([], BROKEN[invariant]))
     counted = {} if invariant == "mode_mismatch" else {f"unvouched_violation:{invariant}": 1}
-    assert idle(context) == counted
-    assert environment(context).latch is None
+    assert idle_violations(context) == counted
+    assert not is_latched(context)
 
 
 @EACH
 def test_a_point_that_counts_nothing_breaks_nothing(context, host, invariant):
     host.send(point([id_of(context)], BROKEN[invariant], value=0))
-    assert (found(context), idle(context)) == ([], {})
+    assert (violated(context), idle_violations(context)) == ([], {})
 
 
 def test_a_success_whose_execution_failed_is_impossible_in_a_point_too(context, host):
     labels = {"decision": "reset", "terminal.status": "success", "execution.status": "error"}
     host.send(point([id_of(context)], labels))
-    assert found(context) == [Invariant.CONTRACT_VIOLATION]
+    assert violated(context) == [Invariant.CONTRACT_VIOLATION]
 
 
 @pytest.mark.parametrize(
@@ -216,26 +176,26 @@ def test_a_success_whose_execution_failed_is_impossible_in_a_point_too(context, 
 )
 def test_any_counter_in_a_mode_above_the_assigned_one_is_a_mismatch(context, host, metric, labels):
     host.send(point([id_of(context, Mode.WARN)], {**labels, "mode": "warn"}, metric=metric))
-    assert found(context) == []
+    assert violated(context) == []
     host.send(point([id_of(context)], {**labels, "mode": "warn"}, metric=metric, minute=2))
-    assert found(context) == [Invariant.MODE_MISMATCH]
+    assert violated(context) == [Invariant.MODE_MISMATCH]
 
 
 def test_the_mode_of_another_guards_id_is_none_of_the_points(context, host):
     other = id_of(context, Mode.OFF, guard=OTHER_GUARD)
     host.send(point([other], {"decision": "tracked"}))
-    assert (found(context), idle(context)) == ([], {})
+    assert (violated(context), idle_violations(context)) == ([], {})
 
 
 def test_of_several_owners_in_one_process_the_highest_mode_counts(context, host):
     ids = [id_of(context), id_of(context, Mode.ENFORCE, owner="owner-2")]
     host.send(point(ids, {"decision": "tracked", "mode": "enforce"}))
-    assert found(context) == []
+    assert violated(context) == []
 
 
 def test_a_point_of_a_guard_that_declares_nothing_breaks_only_what_holds_for_all(context, host):
     ids = [id_of(context, guard=OTHER_GUARD)]
     host.send(point(ids, {"name": OTHER_GUARD, **BROKEN[Invariant.CANCELLED_COUNTED]}))
-    assert found(context) == []
+    assert violated(context) == []
     host.send(point(ids, {"name": OTHER_GUARD, **BROKEN[Invariant.CONTRACT_VIOLATION]}))
-    assert found(context) == [Invariant.CONTRACT_VIOLATION]
+    assert violated(context) == [Invariant.CONTRACT_VIOLATION]

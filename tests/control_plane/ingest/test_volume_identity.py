@@ -5,21 +5,10 @@ from itertools import product
 
 import pytest
 
-from reducer.vocabulary import Mode
-from tests.control_plane.hosts import Event, Host, Prompt, logs, partial_of
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION, context_over, world_in
+from tests.control_plane.hosts import Event, Prompt, logs, partial_of
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION
 
 AT = NOW - timedelta(hours=2)
-
-
-@pytest.fixture
-def context(store):
-    return world_in(context_over(store), Mode.SHADOW).context
-
-
-@pytest.fixture
-def host(context):
-    return Host(context)
 
 
 def evaluation(mode: str) -> Event:

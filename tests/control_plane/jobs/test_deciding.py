@@ -9,6 +9,7 @@ from control_plane.jobs.worker import Worker
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Invariant, Mode
 from tests.control_plane.hosts import Calendar, Event, Host, Prompt, issued, logs, pseudonym_in
+from tests.control_plane.latches import is_latched, violated
 from tests.control_plane.lives import HOLDER
 from tests.control_plane.worlds import (
     ENVIRONMENT,
@@ -70,22 +71,12 @@ def work_after(context, calendar, delay: timedelta) -> None:
     Worker(context, holder=HOLDER).run_once()
 
 
-def found(context) -> list[Invariant]:
-    return [each.invariant for each in context.incidents.violations(ENVIRONMENT)]
-
-
-def is_latched(context) -> bool:
-    held = context.environments.load(ENVIRONMENT)
-    assert held is not None
-    return held.latch is not None
-
-
 def test_a_stop_without_a_warning_latches_when_its_two_minutes_are_over(context, calendar, host):
     host.send(logs(decisions(prompt(context), "tracked", "stopped")))
     work_after(context, calendar, TOO_EARLY)
-    assert (found(context), is_latched(context)) == ([], False)
+    assert (violated(context), is_latched(context)) == ([], False)
     work_after(context, calendar, IN_TIME)
-    assert (found(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
+    assert (violated(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
 
 
 def test_a_warning_that_arrives_within_two_minutes_explains_the_stop(context, calendar, host):
@@ -94,17 +85,17 @@ def test_a_warning_that_arrives_within_two_minutes_explains_the_stop(context, ca
     calendar.now = NOW + TOO_EARLY
     host.send(logs([warned]))
     work_after(context, calendar, timedelta(hours=1))
-    assert found(context) == []
+    assert violated(context) == []
 
 
 def test_a_gap_that_is_filled_shows_the_stop_without_a_warning(context, calendar, host):
     tracked, stopped = decisions(prompt(context), "tracked", "stopped")
     host.send(logs([stopped]))
     work_after(context, calendar, timedelta(hours=1))
-    assert found(context) == []
+    assert violated(context) == []
     host.send(logs([tracked]))
     work_after(context, calendar, timedelta(hours=1) + IN_TIME)
-    assert found(context) == [Invariant.STOP_WITHOUT_WARN]
+    assert violated(context) == [Invariant.STOP_WITHOUT_WARN]
 
 
 def test_two_modes_on_one_prompt_latch(context, calendar, host):
@@ -113,7 +104,7 @@ def test_two_modes_on_one_prompt_latch(context, calendar, host):
     work_after(context, calendar, TOO_EARLY)
     assert not is_latched(context)
     work_after(context, calendar, IN_TIME)
-    assert found(context) == [Invariant.TREATMENT_SWITCHED]
+    assert violated(context) == [Invariant.TREATMENT_SWITCHED]
     (violation,) = context.incidents.violations(ENVIRONMENT)
     assert (violation.guard, violation.generation) == (GUARD, 2)
 
@@ -125,7 +116,7 @@ def test_what_only_a_declared_invariant_forbids_is_none_of_another_guard(context
     of = prompt(context, guard=OTHER_GUARD)
     host.send(logs(decisions(of, "unreliable", "stopped")))
     work_after(context, calendar, IN_TIME)
-    assert found(context) == []
+    assert violated(context) == []
 
 
 def test_a_violation_that_no_trusted_producer_showed_is_counted_once(context, calendar):
@@ -133,7 +124,7 @@ def test_a_violation_that_no_trusted_producer_showed_is_counted_once(context, ca
     stranger.send(logs(decisions(prompt(context), "tracked", "stopped")))
     for minutes in (3, 4, 5):
         work_after(context, calendar, timedelta(minutes=minutes))
-    assert (found(context), is_latched(context)) == ([], False)
+    assert (violated(context), is_latched(context)) == ([], False)
     counted = context.evidence.health(ENVIRONMENT)
     assert counted["untrusted_violation:stop_without_warn"] == 1
 
@@ -155,7 +146,7 @@ def test_what_was_decided_of_a_stranger_hides_no_trusted_violation(context, cale
     assert not is_latched(context)
     host.send(logs(decisions(of, "tracked", "stopped")))
     work_after(context, calendar, 2 * IN_TIME)
-    assert (found(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
+    assert (violated(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
 
 
 def test_what_was_decided_is_not_decided_again_when_more_of_the_prompt_arrives(
@@ -166,11 +157,11 @@ def test_what_was_decided_is_not_decided_again_when_more_of_the_prompt_arrives(
     work_after(context, calendar, IN_TIME)
     host.send(logs([of.end()]))
     work_after(context, calendar, 3 * IN_TIME)
-    assert found(context) == [Invariant.STOP_WITHOUT_WARN]
+    assert violated(context) == [Invariant.STOP_WITHOUT_WARN]
     assert context.suspects.overdue(ENVIRONMENT, NOW + timedelta(days=1)) == ()
 
 
 def test_a_worker_that_was_away_for_two_days_still_finds_it(context, calendar, host):
     host.send(logs(decisions(prompt(context), "stopped")))
     work_after(context, calendar, timedelta(days=2))
-    assert found(context) == [Invariant.STOP_WITHOUT_WARN]
+    assert violated(context) == [Invariant.STOP_WITHOUT_WARN]

@@ -24,6 +24,7 @@ from tests.control_plane.ingest.qwen import (
     edited,
     event_of,
 )
+from tests.control_plane.latches import is_latched
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, context_over
 
 ENFORCE = cases()["enforce-repeat_fail"]
@@ -91,12 +92,6 @@ def shown(context: Context) -> list[tuple[Invariant, bool]]:
     found: tuple[Violation, ...]
     found, _ = recorded_violations(context, ENVIRONMENT, GUARD, before=None, limit=100)
     return [(each.invariant, each.latches) for each in found]
-
-
-def is_latched(context: Context) -> bool:
-    held = context.environments.load(ENVIRONMENT)
-    assert held is not None
-    return held.latch is not None
 
 
 @EACH

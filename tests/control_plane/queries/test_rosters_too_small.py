@@ -10,7 +10,7 @@ from control_plane.queries.rollbacks import rollback_page
 from control_plane.queries.treated import nobody_would_be_treated
 from reducer.vocabulary import Mode
 from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, environment_of
 
 NOBODY = "Nobody is enforced: 19 owners are too few for 5 %."
 
@@ -24,8 +24,7 @@ def enforced(store, *, owners: int) -> Life:
 
 
 def shown(life: Life):
-    held = life.context.environments.load(ENVIRONMENT)
-    assert held is not None
+    held = environment_of(life.context)
     return card(life.context, held, life.rollout)
 
 
@@ -48,8 +47,7 @@ def test_shadow_treats_everybody(store):
 
 def test_the_conditions_of_rollout_and_wave_say_it_too(store):
     life = enforced(store, owners=19)
-    held = life.context.environments.load(ENVIRONMENT)
-    assert held is not None
+    held = environment_of(life.context)
     days = wave_days(life.context, ENVIRONMENT, life.wave)
     for found in (
         conditions.of_rollout(held, shown(life))[-1],
