@@ -28,6 +28,7 @@ ITEMS = {
     "traces": ("resourceSpans", "scopeSpans", "spans"),
     "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
 }
+GUARD_EVENT = "qwen-code.repeated_tool_failure_guard"
 OUTCOMES = {"ok": Outcome.COMPLETED, "cancelled": Outcome.CANCELLED, "error": Outcome.FAILED}
 
 Json = dict[str, Any]
@@ -80,9 +81,12 @@ class Case:
         return any(body.signal == "traces" for body in self.bodies)
 
     @property
+    def logs(self) -> tuple[Body, ...]:
+        return tuple(body for body in self.bodies if body.signal == "logs")
+
+    @property
     def last_ns(self) -> int:
-        logs = [item for body in self.bodies if body.signal == "logs" for _, _, item in body.items]
-        return max(int(item["timeUnixNano"]) for item in logs)
+        return max(int(item["timeUnixNano"]) for body in self.logs for _, _, item in body.items)
 
     def without(self, signal: str) -> tuple[Body, ...]:
         return tuple(body for body in self.bodies if body.signal != signal)
@@ -137,6 +141,29 @@ def edited(body: Body, edit: Callable[[Json], Iterable[Json]]) -> Body:
 def event_of(item: Json) -> str:
     """Return the name of a log record's event."""
     return str(attribute(item, "event.name"))
+
+
+def of_guard(edit: Callable[[Json], Json | None]) -> Callable[[Json], list[Json]]:
+    """Return an edit of the guard's records alone; None drops one."""
+
+    def apply(item: Json) -> list[Json]:
+        if event_of(item) != GUARD_EVENT:
+            return [item]
+        found = edit(item)
+        return [] if found is None else [found]
+
+    return apply
+
+
+def unwarned(item: Json) -> Json | None:
+    """Drop a warning, and let a stop say that none came before it."""
+    match attribute(item, "decision"):
+        case "warned":
+            return None
+        case "stopped":
+            return changed(item, "phase_before", {"stringValue": "tracking"})
+        case _:
+            return item
 
 
 class Receiver:

@@ -41,8 +41,7 @@ def text(key: str, value: str) -> Json:
 def finished_ns(case: Case) -> int:
     return max(
         int(item["timeUnixNano"])
-        for body in case.bodies
-        if body.signal == "logs"
+        for body in case.logs
         for _, _, item in body.items
         if event_of(item).endswith("conversation_finished")
     )
@@ -59,7 +58,7 @@ def second_prompt(case: Case, seconds: float) -> list[Body]:
         at = {"timeUnixNano": str(int(item["timeUnixNano"]) + int(seconds * 1e9))}
         return [changed({**item, **trace, **at}, "prompt_id", prompt)]
 
-    return [edited(body, again) for body in case.bodies if body.signal == "logs"]
+    return [edited(body, again) for body in case.logs]
 
 
 @pytest.mark.parametrize(

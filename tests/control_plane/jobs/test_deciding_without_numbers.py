@@ -1,6 +1,6 @@
 """Delayed invariants of a host that numbers no transitions: they count, are shown, never latch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -15,54 +15,37 @@ from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION
 from reducer.vocabulary import Gate, Invariant, Mode
 from tests.control_plane.hosts import Host
 from tests.control_plane.ingest.qwen import (
-    Body,
     Json,
     Receiver,
     attribute,
     cases,
     changed,
     edited,
-    event_of,
+    of_guard,
+    unwarned,
 )
 from tests.control_plane.latches import is_latched
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, context_over
 
 ENFORCE = cases()["enforce-repeat_fail"]
-LOGS = [body for body in ENFORCE.bodies if body.signal == "logs"]
-GUARD_EVENT = "qwen-code.repeated_tool_failure_guard"
 
 
-def without_the_warning(item: Json) -> Sequence[Json]:
-    """Drop the warning, and let the stop say that none came before it."""
-    if event_of(item) != GUARD_EVENT:
-        return [item]
-    match attribute(item, "decision"):
-        case "warned":
-            return []
-        case "stopped":
-            return [changed(item, "phase_before", {"stringValue": "tracking"})]
-        case _:
-            return [item]
-
-
-def with_unreliable_input(item: Json) -> Sequence[Json]:
+def with_unreliable_input(item: Json) -> Json:
     """Let unreliable input come with the first decision, and the warning as it did."""
-    if event_of(item) != GUARD_EVENT or attribute(item, "decision") != "tracked":
-        return [item]
+    if attribute(item, "decision") != "tracked":
+        return item
     reset = changed(item, "decision", {"stringValue": "reset"})
-    return [changed(reset, "reset_reason", {"stringValue": "unreliable_input"})]
+    return changed(reset, "reset_reason", {"stringValue": "unreliable_input"})
 
 
-def untouched(item: Json) -> Sequence[Json]:
-    return [item]
+def untouched(item: Json) -> Json:
+    return item
 
 
 EACH = pytest.mark.parametrize(
     ("edit", "switches", "invariant"),
     [
-        pytest.param(
-            without_the_warning, False, Invariant.STOP_WITHOUT_WARN, id="a stop without a warning"
-        ),
+        pytest.param(unwarned, False, Invariant.STOP_WITHOUT_WARN, id="a stop without a warning"),
         pytest.param(
             with_unreliable_input,
             False,
@@ -73,15 +56,14 @@ EACH = pytest.mark.parametrize(
     ],
 )
 
-Edit = Callable[[Json], Sequence[Json]]
+Edit = Callable[[Json], Json | None]
 
 
 def sent(store, edit: Edit, *, switches: bool, is_trusted: bool = True) -> tuple[Receiver, Context]:
     """Send a recorded session, edited; return a context of five minutes later, too."""
     receiver = Receiver(store, ENFORCE)
     receiver.host = Host(receiver.context, is_trusted=is_trusted)
-    bodies: list[Body] = [edited(body, edit) for body in LOGS]
-    receiver.send_all(bodies)
+    receiver.send_all([edited(body, of_guard(edit)) for body in ENFORCE.logs])
     if switches:
         receiver.ids = [receiver.id_for("owner-a", mode=Mode.OFF)]
         receiver.send_all([body for body in ENFORCE.bodies if body.signal == "traces"])
