@@ -21,29 +21,22 @@ from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
 from control_plane.stores.retention import RetentionStore
 from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Cohort, Mode
+from reducer.vocabulary import Mode
+from tests.control_plane.stores.one_prompt import FRIDAY, GUARD, HERE
 
-HERE = "internal"
-DAY = date(2026, 11, 27)
 SECOND = 1_795_000_000
-GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 MOST_CELLS, MOST_VOLUME_CELLS = 16_384, 4_096
 MOST_COUNTERS, MOST_NAMES, MOST_STREAMS, MOST_KNOWN_STREAMS = 2_048, 32, 65_536, 262_144
 STREAM_ENDS_S, STREAM_KEPT_S = 48 * 3600, 7 * 86_400
 
 
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
-
-
 def start(number: int, cell: Cell) -> PromptEvent:
     prompt = PromptKey("aaaaaaaaaaaaaaaa", f"prompt-{number // 2}", 17)
-    return PromptEvent(Seen(number, SECOND), prompt, DAY, (cell,), True, Started(1))
+    return PromptEvent(Seen(number, SECOND), prompt, FRIDAY, (cell,), True, Started(1))
 
 
 def volume(number: int, *, cell: Cell, counter: str = "points") -> VolumeEvent:
-    return VolumeEvent(Seen(number, SECOND), DAY, cell, counter)
+    return VolumeEvent(Seen(number, SECOND), FRIDAY, cell, counter)
 
 
 def write(evidence: EvidenceStore, *events: PromptEvent | VolumeEvent) -> None:
@@ -70,7 +63,7 @@ def test_a_tie_of_seconds_looks_up_one_name_however_many_cells_there_are(any_sto
     calls = {name: stats["calls"] for name, stats in any_store.info("commandstats").items()}
     assert "cmdstat_hgetall" not in calls
     assert calls["cmdstat_hget"] < 20
-    rows = evidence.owner_rows(HERE, "aaaaaaaaaaaaaaaa", 17, [DAY])
+    rows = evidence.owner_rows(HERE, "aaaaaaaaaaaaaaaa", 17, [FRIDAY])
     assert [(cell, row.started) for cell, row in rows] == [(low, 200)]
 
 
@@ -92,10 +85,10 @@ def test_beyond_a_producers_bound_of_cells_the_version_becomes_other(any_store, 
     write(evidence, volume(7, cell=unvouched), volume(8, cell=Cell("duplicate_call_id", "9.1")))
 
     assert len(evidence.cells(HERE)) == 10 + 3
-    rows = evidence.owner_rows(HERE, "aaaaaaaaaaaaaaaa", 17, [DAY])
+    rows = evidence.owner_rows(HERE, "aaaaaaaaaaaaaaaa", 17, [FRIDAY])
     shared = replace(GUARD, version="other")
     assert {cell: row.started for cell, row in rows} == {known: 1, shared: 2}
-    assert evidence.counters(HERE, DAY) == {
+    assert evidence.counters(HERE, FRIDAY) == {
         (Cell("other", "other", mode=Mode.WARN), "points"): 1,
         (Cell("other", "other"), "points"): 1,
     }
@@ -137,7 +130,7 @@ def test_a_producer_may_bring_so_many_cells_of_volume_and_no_more(evidence):
     for first in range(0, len(flood), 1000):
         write(evidence, *flood[first : first + 1000])
     assert len(evidence.cells(HERE)) == MOST_VOLUME_CELLS + 1
-    assert evidence.counters(HERE, DAY)[Cell("other", "other"), "points"] == 20
+    assert evidence.counters(HERE, FRIDAY)[Cell("other", "other"), "points"] == 20
     assert evidence.health(HERE)["overflow:cells"] == 20
 
 
@@ -185,7 +178,7 @@ def test_beyond_the_bound_of_a_cells_counters_they_become_other(evidence):
     write(evidence, *(volume(-at, cell=GUARD, counter=f"more {at}") for at in range(1, 6)))
     write(evidence, volume(-9, cell=GUARD, counter="points{label=0}"))
 
-    counted = evidence.counters(HERE, DAY)
+    counted = evidence.counters(HERE, FRIDAY)
     assert len(counted) == MOST_COUNTERS + 1
     assert counted[GUARD, "other"] == 5
     assert counted[GUARD, "points{label=0}"] == 2
@@ -197,15 +190,15 @@ def test_evidence_is_kept_for_as_long_as_a_wave_may_be_evaluated(any_store, evid
     ((number, _),) = evidence.cells(HERE)
     keys = EvidenceKeys(HERE)
     kept = timedelta(days=KEPT_DAYS).total_seconds()
-    for key in (keys.owner_days(number, DAY, 17), keys.day(DAY)):
+    for key in (keys.owner_days(number, FRIDAY, 17), keys.day(FRIDAY)):
         assert kept - 60 < any_store.ttl(key) <= kept
 
 
 def test_an_owner_keeps_the_newest_versions_and_producers(any_store, evidence):
-    owner, oldest = "aaaaaaaaaaaaaaaa", DAY - timedelta(days=16)
-    older = DAY - timedelta(days=3)
+    owner, oldest = "aaaaaaaaaaaaaaaa", FRIDAY - timedelta(days=16)
+    older = FRIDAY - timedelta(days=3)
     seen = [
-        Sighting(owner, f"v{at:02}", f"p{at:02}", DAY if at >= 8 else older, oldest, False)
+        Sighting(owner, f"v{at:02}", f"p{at:02}", FRIDAY if at >= 8 else older, oldest, False)
         for at in range(MOST_NAMES + 8)
     ]
     evidence.write(HERE, EvidenceBatch((), frozenset(seen)))
@@ -223,7 +216,7 @@ def point(stream: str, value: int, *, is_cumulative: bool = True, at: int = 60) 
     cell = replace(GUARD, source=EvidenceSource.COUNTERS)
     return PointEvent(
         Seen(number, SECOND + at),
-        DAY,
+        FRIDAY,
         12,
         GUARD,
         "turns",
@@ -252,14 +245,14 @@ def test_a_producer_keeps_65536_streams_and_takes_none_from_another(any_store, e
     written = send(evidence, "loud", *(point(f"s-{at}", 1) for at in range(60)))
     assert written == Written(60, 0, over_limit=50)
     assert len(any_store.keys("cs:*")) == 10
-    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 10}
+    assert evidence.counters(HERE, FRIDAY) == {(GUARD, "turns"): 10}
     assert evidence.health(HERE)["streams:over_limit"] == 50
-    day = any_store.hgetall(EvidenceKeys(HERE).day(DAY))
+    day = any_store.hgetall(EvidenceKeys(HERE).day(FRIDAY))
     assert (int(day[b"crecords"]), int(day[b"cconforming"])) == (60, 10)
 
     assert send(evidence, "loud", point("s-0", 3, at=90), point("more", 9)).over_limit == 1
     assert send(evidence, "quiet", point("other", 100)).over_limit == 0
-    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 10 + 2 + 100}
+    assert evidence.counters(HERE, FRIDAY) == {(GUARD, "turns"): 10 + 2 + 100}
     assert evidence.health(HERE)["streams:over_limit"] == 51
 
 
@@ -268,7 +261,7 @@ def test_a_delta_beyond_the_bound_of_streams_adds_its_value(any_store, evidence)
     written = send(evidence, "loud", point("new", 7, is_cumulative=False))
     assert written == Written(1, 0)
     assert any_store.keys("cs:*") == []
-    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 7}
+    assert evidence.counters(HERE, FRIDAY) == {(GUARD, "turns"): 7}
     assert evidence.health(HERE)["streams:over_limit"] == 1
 
 
@@ -285,7 +278,7 @@ def test_a_stream_that_rested_for_days_goes_on_from_what_it_added(evidence):
     rested = SECOND + STREAM_ENDS_S + 3_600
     send(evidence, "host", point("s", 5))
     send(evidence, "host", point("s", 8, at=rested - SECOND), now=rested)
-    assert evidence.counters(HERE, DAY) == {(GUARD, "turns"): 8}
+    assert evidence.counters(HERE, FRIDAY) == {(GUARD, "turns"): 8}
 
 
 def test_what_is_known_of_streams_that_ended_is_bounded_too(any_store, evidence):

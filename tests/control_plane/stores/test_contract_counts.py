@@ -1,42 +1,29 @@
 """What the contract check counts: records, however many guards one of them is about."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
 
-from control_plane.stores.cells import Cell
-from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.evidence_events import (
     Disrupted,
     Ended,
     EvidenceBatch,
     PromptEvent,
-    PromptKey,
     PromptNews,
     Seen,
     Started,
 )
-from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
+from reducer.vocabulary import DisruptionKind, Outcome
+from tests.control_plane.stores.one_prompt import FRIDAY, GUARD, HERE, NOW, OTHER_GUARD, OWNER
 
-HERE = "internal"
-FRIDAY = date(2026, 11, 27)
 SECOND = int(datetime(2026, 11, 27, 23, tzinfo=UTC).timestamp())
-NOW = datetime(2026, 11, 29, 3, tzinfo=UTC)
-OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
-GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
-OTHER_GUARD = replace(GUARD, guard="identical_call")
 THIRD_GUARD = replace(GUARD, guard="duplicate_call_id")
 NEWS: tuple[PromptNews, ...] = (
     Started(hour=23),
     Ended(Outcome.COMPLETED, 120, 3, 400, transitions=0, calls_after_would_stop=0, hour=23),
     *(Disrupted(kind) for kind in DisruptionKind),
 )
-
-
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,17 @@ from control_plane.stores.evidence_events import (
 )
 from control_plane.stores.keys import EvidenceKeys
 from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
+from tests.control_plane.stores.one_prompt import (
+    FRIDAY,
+    GUARD,
+    HERE,
+    MIDNIGHT,
+    NOW,
+    OTHER_GUARD,
+    OWNER,
+    SATURDAY,
+)
 
-HERE = "internal"
-FRIDAY, SATURDAY = date(2026, 11, 27), date(2026, 11, 28)
-MIDNIGHT = int(datetime(2026, 11, 28, tzinfo=UTC).timestamp())
-NOW = datetime(2026, 11, 29, 3, tzinfo=UTC)
-OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
-GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
-OTHER_GUARD = replace(GUARD, guard="identical_call")
 START = Started(hour=23)
 DISCONNECTED = Disrupted(DisruptionKind.DISCONNECT)
 RETRIED = Disrupted(DisruptionKind.RETRY)
@@ -41,11 +44,6 @@ END = Ended(
     calls_after_would_stop=0,
     hour=23,
 )
-
-
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
 
 
 def event(

@@ -2,7 +2,6 @@ import itertools
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,11 +23,6 @@ _numbers = itertools.count()
 each_alone = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
 
 
 def new_environment() -> str:

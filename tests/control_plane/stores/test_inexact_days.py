@@ -23,11 +23,6 @@ def counted(start: int | None, time: int, value: int, *, is_cumulative: bool = T
     return Point(start, time, value).event(is_cumulative=is_cumulative, places=(TOKENS,))
 
 
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
-
-
 def told_of_days(
     evidence: EvidenceStore, source: EvidenceSource, environment: str = HERE
 ) -> list[tuple[int, int]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 import redis
 
-from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore, Written
 from control_plane.stores.evidence_events import (
     EvidenceBatch,
@@ -21,25 +20,18 @@ from control_plane.stores.evidence_events import (
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.prompt_events import Like, PromptEvents
 from control_plane.stores.replies import text, whole
-from reducer.vocabulary import Cohort, Mode
+from reducer.vocabulary import Mode
+from tests.control_plane.stores.one_prompt import GUARD, HERE, OWNER
 from tests.control_plane.stores.prompt_histories import DAY
 
-HERE = "internal"
 SECOND = 1_800_000_000
-OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
-CELL = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 # What a prompt knows in its own value; what comes then is in a set beside it.
 OWN = 512
 
 
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
-
-
 def decided(digest: int, *, sequence: int = 1, second: int = SECOND) -> PromptEvent:
     news = Transitioned(sequence, True, False, False)
-    return PromptEvent(Seen(digest, second), OWNER, DAY, (CELL,), True, news)
+    return PromptEvent(Seen(digest, second), OWNER, DAY, (GUARD,), True, news)
 
 
 def write(evidence: EvidenceStore, *events: PromptEvent) -> Written:
@@ -47,9 +39,9 @@ def write(evidence: EvidenceStore, *events: PromptEvent) -> Written:
 
 
 def would_stopped(evidence: EvidenceStore) -> int:
-    start = PromptEvent(Seen(-77, SECOND), OWNER, DAY, (CELL,), True, Started(7))
+    start = PromptEvent(Seen(-77, SECOND), OWNER, DAY, (GUARD,), True, Started(7))
     write(evidence, start)
-    (row,) = evidence.owner_days(HERE, CELL.guard, CELL.wave, [DAY])
+    (row,) = evidence.owner_days(HERE, GUARD.guard, GUARD.wave, [DAY])
     return row.would_stopped
 
 
@@ -119,7 +111,7 @@ def sources_of(client: redis.Redis, environment: str) -> dict[str, int]:
 
 
 def test_events_told_together_count_by_version_as_those_told_one_by_one(any_store, evidence):
-    cells = (CELL, replace(CELL, version="1.1.0", mode=Mode.WARN))
+    cells = (GUARD, replace(GUARD, version="1.1.0", mode=Mode.WARN))
     one_by_one = [
         replace(decided(at, sequence=at), cells=(cell,), health=health, generation=generation)
         for at, (cell, health, generation, _) in enumerate(
@@ -142,7 +134,7 @@ def test_events_told_together_count_by_version_as_those_told_one_by_one(any_stor
     assert evidence.health("one")["noted"] == 12
     counted = sources_of(any_store, "one")
     assert counted['["","1.0.0","duplicate"]'] == 5
-    assert counted[f"{CELL.guard}|enforce|3|records"] == 6
+    assert counted[f"{GUARD.guard}|enforce|3|records"] == 6
     assert sources_of(any_store, "other") == counted
 
 
@@ -150,7 +142,7 @@ def test_one_call_takes_more_prompts_and_owners_than_one_command_would(any_store
     names = [f"{number:016d}" for number in range(4_100)]
     started = [
         PromptEvent(
-            Seen(at, SECOND), PromptKey(name, name, at % 256), DAY, (CELL,), True, Started(7)
+            Seen(at, SECOND), PromptKey(name, name, at % 256), DAY, (GUARD,), True, Started(7)
         )
         for at, name in enumerate(names)
     ]
@@ -163,5 +155,5 @@ def test_one_call_takes_more_prompts_and_owners_than_one_command_would(any_store
     assert any_store.hlen(f"ow:{slot}") == 4_100
     ranks = [int(rank) for _, rank in any_store.zrange(f"oc:{slot}", 0, -1, withscores=True)]
     assert ranks == list(range(1, 4_101))
-    rows = evidence.owner_days(HERE, CELL.guard, CELL.wave, [DAY])
+    rows = evidence.owner_days(HERE, GUARD.guard, GUARD.wave, [DAY])
     assert [(row.owner, row.started) for row in rows] == [(name, 1) for name in names]

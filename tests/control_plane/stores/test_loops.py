@@ -1,7 +1,7 @@
 """Loop events of other guards in owner-days: counted once, or unknown where nobody counted."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import permutations
 
 import pytest
@@ -15,7 +15,6 @@ from control_plane.stores.evidence_events import (
     EvidenceBatch,
     Looped,
     PromptEvent,
-    PromptKey,
     PromptNews,
     Seen,
     Started,
@@ -25,21 +24,19 @@ from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import SUMS, OwnerDay, unpacked
 from control_plane.stores.packing import pack
 from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Cohort, Mode, Outcome
+from reducer.vocabulary import Cohort, Outcome
+from tests.control_plane.stores.one_prompt import (
+    FRIDAY,
+    GUARD,
+    HERE,
+    MIDNIGHT,
+    OTHER_GUARD,
+    OWNER,
+    SATURDAY,
+)
 
-HERE = "internal"
-FRIDAY, SATURDAY = date(2026, 11, 27), date(2026, 11, 28)
-MIDNIGHT = int(datetime(2026, 11, 28, tzinfo=UTC).timestamp())
-OWNER = PromptKey("A" * 16, "prompt-1", 17)
-GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
-OTHER = replace(GUARD, guard="identical_call")
 START = Started(hour=23)
 END = Ended(Outcome.LIMIT, 120, 3, 400, 0, 0, 23)
-
-
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
 
 
 def event(news: PromptNews, digest: int, *, day: date = FRIDAY, cell: Cell = GUARD) -> PromptEvent:
@@ -78,10 +75,10 @@ def test_a_prompt_without_start_and_end_counts_nowhere_and_nor_do_its_loops(evid
 
 
 def test_a_loop_counts_for_the_guard_of_its_own_cell_alone(evidence):
-    start = replace(event(START, 1), cells=(GUARD, OTHER))
-    write(evidence, start, event(Looped(), 2), event(Looped(), 3, cell=OTHER))
-    write(evidence, event(Looped(), 4, cell=OTHER))
-    assert (loops_of(evidence), loops_of(evidence, OTHER)) == ({FRIDAY: 1}, {FRIDAY: 2})
+    start = replace(event(START, 1), cells=(GUARD, OTHER_GUARD))
+    write(evidence, start, event(Looped(), 2), event(Looped(), 3, cell=OTHER_GUARD))
+    write(evidence, event(Looped(), 4, cell=OTHER_GUARD))
+    assert (loops_of(evidence), loops_of(evidence, OTHER_GUARD)) == ({FRIDAY: 1}, {FRIDAY: 2})
 
 
 def test_prompts_without_a_loop_count_none(evidence):
@@ -91,7 +88,7 @@ def test_prompts_without_a_loop_count_none(evidence):
 
 def test_a_loop_of_two_guards_in_one_event_is_refused():
     with pytest.raises(ValueError, match="a loop of 2 guards; send one event for each"):
-        replace(event(Looped(), 1), cells=(GUARD, OTHER))
+        replace(event(Looped(), 1), cells=(GUARD, OTHER_GUARD))
 
 
 def test_a_row_from_before_loops_were_kept_never_tells_them(evidence, any_store):

@@ -30,11 +30,6 @@ NAMES = ("started", "ended", "covered", "tokens", "turns", "disrupted", "would_s
 _numbers = itertools.count()
 
 
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
-
-
 def stored_sums(evidence: EvidenceStore, environment: str) -> Counter[str]:
     sums: Counter[str] = Counter()
     for _, row in evidence.owner_rows(environment, OWNER.pseudonym, OWNER.owner_bucket, DAYS):

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-import pytest
-
-from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.evidence_events import EvidenceBatch
 from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.shards import split
@@ -15,11 +12,6 @@ from reducer.rollout.state import EvidenceSource
 HERE = "internal"
 LATE = "refused:late"
 MOST = 4096
-
-
-@pytest.fixture
-def evidence(any_store) -> EvidenceStore:
-    return EvidenceStore(any_store)
 
 
 def refused(digests: Sequence[int], *, counter: str = LATE) -> EvidenceBatch:

@@ -54,11 +54,6 @@ class Point(NamedTuple):
         )
 
 
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
-
-
 def write(evidence: EvidenceStore, *events: PointEvent, environment: str = HERE) -> None:
     evidence.write(environment, EvidenceBatch(events, now_second=NOW))
 

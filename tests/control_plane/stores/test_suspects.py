@@ -5,30 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
-    PromptKey,
     Seen,
     Started,
     Transitioned,
 )
 from control_plane.stores.suspects import SuspectStore, Worth
-from reducer.vocabulary import Cohort, Invariant, Mode
+from reducer.vocabulary import Invariant
+from tests.control_plane.stores.one_prompt import GUARD, HERE, OWNER
 
-HERE = "internal"
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 SECOND = int(NOW.timestamp())
-OWNER = PromptKey("aaaaaaaaaaaaaaaa", "prompt-1", 17)
-GUARD = Cell("repeated_tool_failure", "1.0.0", 2, Cohort.ENFORCED, Mode.ENFORCE)
 OVER = NOW + timedelta(minutes=2)
-
-
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
 
 
 @pytest.fixture

@@ -30,11 +30,6 @@ Event = PromptEvent | PointEvent | VolumeEvent
 _numbers = itertools.count(1)
 
 
-@pytest.fixture
-def evidence(any_store):
-    return EvidenceStore(any_store)
-
-
 def at(day: date, hour: int = 9) -> int:
     return int(datetime.combine(day, time(hour), UTC).timestamp())
 
