@@ -22,6 +22,12 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class ReadAnswer(Answer):
+    """An answer with the fields of a value that a query returns."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
 class Condition(Answer):
     """One thing that is or is not so. `last_transition` is null when nobody knows since when."""
 

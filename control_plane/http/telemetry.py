@@ -4,10 +4,10 @@ from datetime import date, datetime
 from hashlib import sha256
 
 from flask import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from control_plane.http import answers, requests
-from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.answers import Answer, Page, ReadAnswer, respond
 from control_plane.http.parameters import EnvironmentPath, PageQuery
 from control_plane.http.resources import environment_address, resource
 from control_plane.queries import cards
@@ -21,13 +21,7 @@ blueprint = resource("telemetry", "What intake took in, what it did not, and fro
 RULE = "/environments/<environment>/telemetry"
 
 
-class _Read(Answer):
-    """An answer with the fields of a value of the read model."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-
-class IntakeCountsAnswer(_Read):
+class IntakeCountsAnswer(ReadAnswer):
     """Counters of intake since it began; a reason or fault that never came is not listed.
 
     Items are `accepted`, `duplicate`, `refused`, `quarantined` (their Resource names no
@@ -52,7 +46,7 @@ class IntakeCountsAnswer(_Read):
     remedies: list[str]
 
 
-class SourceAnswer(_Read):
+class SourceAnswer(ReadAnswer):
     """What came from one producer, by the id of its token, with one service version.
 
     An empty version: the items named none. `ahead_seconds` is how far the newest record of the
@@ -67,7 +61,7 @@ class SourceAnswer(_Read):
     is_skewed: bool
 
 
-class InstanceAnswer(_Read):
+class InstanceAnswer(ReadAnswer):
     """A process whose clock may be wrong, or whose deltas have gaps.
 
     `instance`: the 64-bit BLAKE2b of its `service.instance.id`, hexadecimal.
@@ -82,7 +76,7 @@ class InstanceAnswer(_Read):
     last_at: datetime
 
 
-class StillEnforcingAnswer(_Read):
+class StillEnforcingAnswer(ReadAnswer):
     """Records after a rollback under ids from before it: processes that have not ended."""
 
     guard: str
@@ -92,7 +86,7 @@ class StillEnforcingAnswer(_Read):
     last_at: datetime
 
 
-class ToldPromptsAnswer(_Read):
+class ToldPromptsAnswer(ReadAnswer):
     """The prompts of one day and version, as trusted producers tell of them.
 
     `by_events` are those that log records tell of, `by_counters` those that `agent.guard.prompts`
@@ -106,7 +100,7 @@ class ToldPromptsAnswer(_Read):
     untold: int
 
 
-class DayHealthAnswer(_Read):
+class DayHealthAnswer(ReadAnswer):
     """A UTC day that is over; `reason` says why it is not complete, null when it is.
 
     `notes` say what counters and events do not tell alike of it. `prompts` are by version, of at

@@ -5,18 +5,17 @@ from datetime import datetime
 from flask import Response
 
 from control_plane.http import answers, requests
-from control_plane.http.answers import Answer, Page, respond
+from control_plane.http.answers import Page, ReadAnswer, respond
 from control_plane.http.parameters import NumberedPageQuery, RolloutPath
 from control_plane.http.resources import resource
 from control_plane.http.rollouts import RULE
 from control_plane.queries.violations import recorded_violations
-from control_plane.state import Violation
 from reducer.vocabulary import Invariant, Mode, Role
 
 blueprint = resource("violations", "What must never happen, and did.")
 
 
-class ViolationAnswer(Answer):
+class ViolationAnswer(ReadAnswer):
     """One violated invariant, shown by records of trusted producers with valid assignment ids.
 
     `id` counts over all guards of the environment; `mode` and `generation` are those of the
@@ -40,16 +39,6 @@ def list_violations(path: RolloutPath, query: NumberedPageQuery) -> Response:
     shown, following = recorded_violations(
         requests.context(), path.environment, path.guard, before=query.cursor, limit=query.limit
     )
-    return respond(answers.page([_answer(each) for each in shown], following))
-
-
-def _answer(violation: Violation) -> ViolationAnswer:
-    return ViolationAnswer(
-        id=violation.id,
-        invariant=violation.invariant,
-        guard=violation.guard,
-        mode=violation.mode,
-        generation=violation.generation,
-        at=violation.at,
-        latches=violation.latches,
+    return respond(
+        answers.page([ViolationAnswer.model_validate(each) for each in shown], following)
     )
