@@ -32,6 +32,7 @@ GUARD_EVENT = "qwen-code.repeated_tool_failure_guard"
 OUTCOMES = {"ok": Outcome.COMPLETED, "cancelled": Outcome.CANCELLED, "error": Outcome.FAILED}
 
 Json = dict[str, Any]
+Edit = Callable[[Json], Iterable[Json]]
 
 
 class Body(NamedTuple):
@@ -84,6 +85,10 @@ class Case:
     def logs(self) -> tuple[Body, ...]:
         return tuple(body for body in self.bodies if body.signal == "logs")
 
+    def edited_logs(self, edit: Edit) -> list[Body]:
+        """Return the log bodies, each record of them replaced by what `edit` makes of it."""
+        return [edited(body, edit) for body in self.logs]
+
     @property
     def last_ns(self) -> int:
         return max(int(item["timeUnixNano"]) for body in self.logs for _, _, item in body.items)
@@ -128,7 +133,7 @@ def changed(item: Json, key: str, value: Json) -> Json:
     return {**item, "attributes": [*kept, {"key": key, "value": value}]}
 
 
-def edited(body: Body, edit: Callable[[Json], Iterable[Json]]) -> Body:
+def edited(body: Body, edit: Edit) -> Body:
     """Return a body in which each item is replaced by what `edit` makes of it."""
     resources, scopes, name = ITEMS[body.signal]
     told = copy.deepcopy(body.told)
@@ -143,7 +148,7 @@ def event_of(item: Json) -> str:
     return str(attribute(item, "event.name"))
 
 
-def of_guard(edit: Callable[[Json], Json | None]) -> Callable[[Json], list[Json]]:
+def of_guard(edit: Callable[[Json], Json | None]) -> Edit:
     """Return an edit of the guard's records alone; None drops one."""
 
     def apply(item: Json) -> list[Json]:

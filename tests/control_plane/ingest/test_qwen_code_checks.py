@@ -68,7 +68,7 @@ def test_no_recorded_case_violates_anything(store, name):
 def test_a_guards_record_that_breaks_an_invariant_latches(store, key, value, invariant):
     receiver = Receiver(store, SHADOW)
     edit = of_guard(lambda item: changed(item, key, text(value)))
-    receiver.send_all([edited(body, edit) for body in SHADOW.logs])
+    receiver.send_all(SHADOW.edited_logs(edit))
     assert latched(receiver) == {invariant}
 
 
@@ -78,7 +78,7 @@ def test_content_on_a_guards_record_that_is_refused_latches_too(store):
     def broken(item: Json) -> Json:
         return changed(changed(item, "decision", text("guessed")), "stack", text("at x"))
 
-    answers = [receiver.send(edited(body, of_guard(broken))) for body in SHADOW.logs]
+    answers = [receiver.send(body) for body in SHADOW.edited_logs(of_guard(broken))]
     assert sum(partial_of(answer)[0] for answer in answers) == 9
     assert latched(receiver) == {Invariant.SENSITIVE_FIELD}
 
@@ -101,7 +101,7 @@ def test_what_a_point_must_not_carry_latches(store, key):
 def test_an_attribute_that_a_collector_adds_is_dropped_and_counted(store):
     receiver = Receiver(store, SHADOW)
     edit = of_guard(lambda item: changed(item, "k8s.pod.name", text("pod-7")))
-    receiver.send_all([edited(body, edit) for body in SHADOW.logs])
+    receiver.send_all(SHADOW.edited_logs(edit))
     assert latched(receiver) == set()
     (row,) = receiver.rows()
     assert row.would_stopped == 1
@@ -120,14 +120,14 @@ def overdue(receiver: Receiver) -> set[Invariant]:
 
 def test_a_stop_that_says_itself_that_nothing_was_warned_of_is_a_violation(store):
     receiver = Receiver(store, ENFORCE)
-    receiver.send_all([edited(body, of_guard(unwarned)) for body in ENFORCE.logs])
+    receiver.send_all(ENFORCE.edited_logs(of_guard(unwarned)))
     assert overdue(receiver) == {Invariant.STOP_WITHOUT_WARN}
 
 
 def test_a_stop_after_a_warning_whose_record_was_lost_is_none(store):
     receiver = Receiver(store, ENFORCE)
     lost = of_guard(lambda item: None if attribute(item, "decision") == "warned" else item)
-    receiver.send_all([edited(body, lost) for body in ENFORCE.logs])
+    receiver.send_all(ENFORCE.edited_logs(lost))
     assert overdue(receiver) == set()
 
 
@@ -140,7 +140,7 @@ def test_a_stop_after_unreliable_input_is_a_violation(store):
         item = changed(item, "decision", text("reset"))
         return changed(item, "reset_reason", text("unreliable_input"))
 
-    receiver.send_all([edited(body, of_guard(unreliable)) for body in ENFORCE.logs])
+    receiver.send_all(ENFORCE.edited_logs(of_guard(unreliable)))
     assert Invariant.ENFORCED_ON_UNRELIABLE_INPUT in overdue(receiver)
 
 
@@ -156,7 +156,7 @@ def test_a_day_is_covered_as_far_as_the_guards_counter_shows_records(store, kept
     receiver = Receiver(store, SHADOW)
     count = iter(range(9))
     dropping = of_guard(lambda item: item if next(count) < kept else None)
-    receiver.send_all([edited(body, dropping) for body in SHADOW.logs])
+    receiver.send_all(SHADOW.edited_logs(dropping))
     receiver.send_all([body for body in SHADOW.bodies if body.signal != "logs"])
     evidence = receiver.context.evidence
     (day,) = evidence.days(ENVIRONMENT)
@@ -176,7 +176,7 @@ def test_a_day_is_covered_as_far_as_the_guards_counter_shows_records(store, kept
 def test_coverage_of_a_day_without_the_guards_counter_is_not_known(store, records, counter, reason):
     receiver = Receiver(store, SHADOW)
     kept = of_guard(lambda item: item if records else None)
-    receiver.send_all([edited(body, kept) for body in SHADOW.logs])
+    receiver.send_all(SHADOW.edited_logs(kept))
     if counter:
         receiver.send_all([body for body in SHADOW.bodies if body.signal == "metrics"])
     evidence = receiver.context.evidence
@@ -224,7 +224,7 @@ def test_what_a_subagent_answered_adds_tokens_and_no_turn(store):
         other = changed(item, "response_id", text("other"))
         return [item, changed(other, "subagent_name", text("Explore"))]
 
-    receiver.send_all([edited(body, of_subagent) for body in SHADOW.logs])
+    receiver.send_all(SHADOW.edited_logs(of_subagent))
     (row,) = receiver.rows()
     assert (row.completed, row.turns, row.tokens, row.covered) == (1, 13, 2 * 14378, 1)
 
@@ -264,7 +264,7 @@ def test_a_record_that_cannot_be_read_is_refused_by_name(store, event, edit, fau
     def apply(item: Json) -> list[Json]:
         return [edit(item)] if event_of(item) == event else []
 
-    refused = [partial_of(receiver.send(edited(body, apply))) for body in SHADOW.logs]
+    refused = [partial_of(receiver.send(body)) for body in SHADOW.edited_logs(apply)]
     assert sum(count for count, _ in refused) > 0
     assert any(fault in message for _, message in refused)
 
@@ -291,6 +291,6 @@ def test_a_violation_of_an_untrusted_producer_is_only_counted(store):
     receiver = Receiver(store, SHADOW)
     receiver.host = type(receiver.host)(receiver.context, is_trusted=False)
     edit = of_guard(lambda item: changed(item, "mode", text("enforce")))
-    receiver.send_all([edited(body, edit) for body in SHADOW.logs])
+    receiver.send_all(SHADOW.edited_logs(edit))
     assert latched(receiver) == set()
     assert receiver.health()[f"{UNTRUSTED_VIOLATION}:{Invariant.MODE_MISMATCH}"] == 9

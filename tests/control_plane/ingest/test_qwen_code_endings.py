@@ -121,7 +121,7 @@ def status(word: str) -> Body:
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "in reverse"])
 def test_the_outcome_is_what_the_records_show_together(store, begun, more, outcome, is_reversed):
     receiver = Receiver(store, CASE)
-    logs = [edited(body, turns(begun)) for body in CASE.logs]
+    logs = CASE.edited_logs(turns(begun))
     bodies = [*logs, *more]
     receiver.send_all(list(reversed(bodies)) if is_reversed else bodies)
     (row,) = receiver.rows()
@@ -143,7 +143,7 @@ def test_a_prompt_of_which_an_answer_is_missing_is_not_covered(store):
         is_dropped = event_of(item) == "qwen-code.api_response" and next(drop, False)
         return [] if is_dropped else [item]
 
-    logs = [edited(body, without_one_answer) for body in CASE.logs]
+    logs = CASE.edited_logs(without_one_answer)
     receiver.send_all([*logs, status("ok")])
     (row,) = receiver.rows()
     assert (row.completed, row.covered) == (1, 0)
@@ -166,7 +166,7 @@ def test_the_legacy_success_attribute_changes_nothing(store):
         return [changed(item, "success", {"boolValue": not attribute(item, "success")})]
 
     seen = []
-    for bodies in (case.logs, [edited(body, contrary) for body in case.logs]):
+    for bodies in (case.logs, case.edited_logs(contrary)):
         store.flushall()
         receiver = Receiver(store, case)
         receiver.send_all(bodies)
@@ -181,14 +181,14 @@ def test_the_legacy_success_attribute_changes_nothing(store):
 def test_an_attribute_with_nothing_set_is_one_that_is_not_reported(store, key):
     case = cases()["shadow-repeat_fail"]
     receiver = Receiver(store, case)
-    receiver.send_all([edited(body, lambda item: [changed(item, key, {})]) for body in case.logs])
+    receiver.send_all(case.edited_logs(lambda item: [changed(item, key, {})]))
     (row,) = receiver.rows()
     assert (row.would_stopped, row.covered) == (1, 1)
 
 
 def test_tokens_that_were_not_reported_make_the_end_one_that_does_not_conform(store):
     receiver = Receiver(store, CASE)
-    receiver.send_all([edited(body, unset("input_token_count")) for body in CASE.logs])
+    receiver.send_all(CASE.edited_logs(unset("input_token_count")))
     (row,) = receiver.rows()
     assert (row.completed, row.tokens, row.turns, row.covered) == (1, 0, 3, 1)
     day = receiver.context.evidence.days("internal")[0]

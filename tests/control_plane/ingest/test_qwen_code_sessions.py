@@ -12,7 +12,6 @@ from tests.control_plane.ingest.qwen import (
     Receiver,
     cases,
     changed,
-    edited,
     event_of,
 )
 
@@ -58,7 +57,7 @@ def second_prompt(case: Case, seconds: float) -> list[Body]:
         at = {"timeUnixNano": str(int(item["timeUnixNano"]) + int(seconds * 1e9))}
         return [changed({**item, **trace, **at}, "prompt_id", prompt)]
 
-    return [edited(body, again) for body in case.logs]
+    return case.edited_logs(again)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from tests.control_plane.ingest.qwen import (
     attribute,
     cases,
     changed,
-    edited,
     of_guard,
     unwarned,
 )
@@ -63,7 +62,7 @@ def sent(store, edit: Edit, *, switches: bool, is_trusted: bool = True) -> tuple
     """Send a recorded session, edited; return a context of five minutes later, too."""
     receiver = Receiver(store, ENFORCE)
     receiver.host = Host(receiver.context, is_trusted=is_trusted)
-    receiver.send_all([edited(body, of_guard(edit)) for body in ENFORCE.logs])
+    receiver.send_all(ENFORCE.edited_logs(of_guard(edit)))
     if switches:
         receiver.ids = [receiver.id_for("owner-a", mode=Mode.OFF)]
         receiver.send_all([body for body in ENFORCE.bodies if body.signal == "traces"])
