@@ -10,6 +10,7 @@ from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
 from control_plane.ingest.event_time import DAY_NS, utc_day
 from control_plane.ingest.identity import event_identity, prompt_digest
+from control_plane.ingest.news_of_records import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.point_evidence import (
     is_missed_in_evidence,
     places_of,
@@ -17,7 +18,6 @@ from control_plane.ingest.point_evidence import (
     volume_of,
 )
 from control_plane.ingest.point_violations import with_violations
-from control_plane.ingest.prompt_news import PromptRecord, began_ns, is_conforming, news_of
 from control_plane.ingest.records import (
     CounterPoint,
     DurationPoint,

@@ -12,13 +12,13 @@ from control_plane.context import Context
 from control_plane.errors import NotFound, StoreUnavailable
 from control_plane.ingest.booked import Booked
 from control_plane.ingest.evidence import Bookkeeper
+from control_plane.ingest.exposed_items import exposed_by_record
 from control_plane.ingest.forms import Forms, Known
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
 from control_plane.ingest.portions import Portion, Told, portions
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
 from control_plane.ingest.records import Exposed, Record
-from control_plane.ingest.refused import exposed_by_record
-from control_plane.ingest.refused_counts import record_identity, refused_items
+from control_plane.ingest.refused_identities import record_identity, refused_items
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason, reject
 from control_plane.stores.evidence import Written
 from control_plane.stores.evidence_events import EvidenceBatch

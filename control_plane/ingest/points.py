@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from control_plane.ingest import contract, fields
+from control_plane.ingest.allow_list import Sifted, sift
 from control_plane.ingest.event_time import Clock, accepted_time
-from control_plane.ingest.exposure import Sifted, sift
 from control_plane.ingest.histograms import histogram_of
 from control_plane.ingest.identity import digest63, point_identity, stream_identity
 from control_plane.ingest.otlp import (

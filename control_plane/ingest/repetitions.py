@@ -8,7 +8,7 @@ from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import DAY_NS, iso_day
 from control_plane.ingest.identity import prompt_digest
-from control_plane.ingest.prompt_news import ended_numbers
+from control_plane.ingest.news_of_records import ended_numbers
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.tellings import AT_START, Tellings
 from control_plane.ingest.wordings import NO_NUMBERS, Repeated, Said, Worded

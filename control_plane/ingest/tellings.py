@@ -6,7 +6,7 @@ from typing import NamedTuple
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import utc_day
 from control_plane.ingest.identity import digest63, event_half
-from control_plane.ingest.prompt_news import is_conforming, news_of
+from control_plane.ingest.news_of_records import is_conforming, news_of
 from control_plane.ingest.records import (
     FlagEvaluation,
     LogRecord,

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from control_plane.ingest import contract
+from control_plane.ingest.allow_list import sift
 from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Scopes, Taken
 from control_plane.ingest.event_time import accepted_time
 from control_plane.ingest.events import EVENTS, Event, Reading
-from control_plane.ingest.exposure import sift
+from control_plane.ingest.exposed_items import exposed_by_event, exposed_by_point
 from control_plane.ingest.otlp import LogItem, Point, Span
 from control_plane.ingest.points import PointArrival, take_point
 from control_plane.ingest.records import Transition
-from control_plane.ingest.refused import exposed_by_event, exposed_by_point
 from control_plane.ingest.rejections import IgnoreReason, Refusal
 
 _SCOPES = frozenset({contract.SCOPE})

@@ -9,12 +9,12 @@ from control_plane.ingest.dialects import qwen_code_logs as logs
 from control_plane.ingest.dialects import qwen_code_words as words
 from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Scopes, Taken
 from control_plane.ingest.event_time import accepted_time, utc_hour
+from control_plane.ingest.exposed_items import exposed_by_point, exposed_in
 from control_plane.ingest.identity import canonical
+from control_plane.ingest.news_of_records import MILLISECOND_NS, duration_bucket
 from control_plane.ingest.otlp import LogItem, NumberPoint, Point, Span, Value
 from control_plane.ingest.points import PointArrival, take_point
-from control_plane.ingest.prompt_news import MILLISECOND_NS, duration_bucket
 from control_plane.ingest.records import CounterPoint, PromptPart
-from control_plane.ingest.refused import exposed_by_point, exposed_in
 from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
 from control_plane.stores.evidence_parts import Closed
 

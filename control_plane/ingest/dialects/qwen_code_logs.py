@@ -9,13 +9,13 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from control_plane.ingest import contract, fields
+from control_plane.ingest.allow_list import Sifted, sift
 from control_plane.ingest.dialects import qwen_code_words as words
 from control_plane.ingest.dialects.dialect import Arrival
 from control_plane.ingest.event_time import accepted_time, utc_hour
-from control_plane.ingest.exposure import Sifted, sift
 from control_plane.ingest.identity import canonical
+from control_plane.ingest.news_of_records import MILLISECOND_NS
 from control_plane.ingest.otlp import Attributes, LogItem, Value
-from control_plane.ingest.prompt_news import MILLISECOND_NS
 from control_plane.ingest.records import (
     LogRecord,
     LoopDetected,

@@ -9,7 +9,7 @@ from opentelemetry.sdk.metrics._internal.exponential_histogram.mapping.logarithm
     LogarithmMapping,
 )
 
-from control_plane.ingest.prompt_news import BUCKETS_PER_DOUBLING, duration_bucket
+from control_plane.ingest.news_of_records import BUCKETS_PER_DOUBLING, duration_bucket
 
 SCALE = 7
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from control_plane.ingest.prompt_news import duration_bucket
+from control_plane.ingest.news_of_records import duration_bucket
 from reducer.vocabulary import Outcome
 from tests.control_plane.ingest.qwen import CASES, Case, Receiver, cases, outcome_of
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from control_plane.ingest import contract, fields
+from control_plane.ingest.allow_list import Sifted, sift
 from control_plane.ingest.events import Event
-from control_plane.ingest.exposure import Sifted, sift
 from control_plane.ingest.identity import canonical, digest63
 from control_plane.ingest.otlp import Attributes, LogItem, OtherPoint, Point
 from control_plane.ingest.point_violations import shown_by, violation_identity
@@ -17,7 +17,7 @@ from control_plane.ingest.records import (
     Origin,
     Record,
 )
-from control_plane.ingest.refused_counts import record_identity
+from control_plane.ingest.refused_identities import record_identity
 from control_plane.ingest.rejections import Refusal
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 
