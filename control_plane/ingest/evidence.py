@@ -258,7 +258,7 @@ class Bookkeeper:
         if isinstance(record, Transition):
             counter = f"{name}{{decision={record.decision}}}"
         elif isinstance(record, PromptPart):
-            counter = f"{name}{{part={record.part.told()[0]}}}"
+            counter = f"{name}{{part={record.part.packed()[0]}}}"
         return events.VolumeEvent(
             seen=events.Seen(
                 volume_identity(record, guard=guard, mode=mode), record.time_ns // NANOSECONDS

@@ -24,7 +24,7 @@ from control_plane.ingest.wordings import (
     Run,
     Worded,
     Wording,
-    numbers_of,
+    numbers_of_end,
 )
 
 Cut: TypeAlias = tuple[object, ...]
@@ -276,7 +276,7 @@ def _is_as_read(form: Form, cut: Cut, read: Worded) -> bool:
     if run is None or run.prompt_id != read.prompt_id:
         return False
     numbers = None if form.ending is None else form.ending.read(cut)
-    if isinstance(read, PromptEnd) and (numbers or NO_NUMBERS) != numbers_of(read):
+    if isinstance(read, PromptEnd) and (numbers or NO_NUMBERS) != numbers_of_end(read):
         return False
     return (run.assignment_ids or read.origin.assignment_ids) == read.assignment_ids
 

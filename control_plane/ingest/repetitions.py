@@ -13,10 +13,9 @@ from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.tellings import AT_START, Tellings
 from control_plane.ingest.wordings import NO_NUMBERS, Repeated, Said, Worded
 from control_plane.stores.evidence_events import PromptKey, Sighting
-from control_plane.stores.prompt_events import Like, Numbers, PromptEvents
+from control_plane.stores.prompt_events import BookedTuple, Numbers, PromptEvents
 
 Vouch = Callable[[tuple[str, ...], str, str | None], Sequence[Backing]]
-Told = tuple[Like, int, int, str, Numbers | None]
 
 
 class _Days(dict[int, str]):
@@ -97,7 +96,7 @@ class Repetitions:
         """Return what records of a prompt add, and those that have to be booked alone."""
         pseudonym, bucket, tellings = owner
         suffix, half = prompt_digest(pseudonym, prompt_id)
-        events: list[Told] = []
+        events: list[BookedTuple] = []
         alone: list[Said] = []
         days: dict[int, bool] = {}
         last, its_day = -1, ""

@@ -48,7 +48,7 @@ def part_of(record: LogRecord) -> str:
         case Transition():
             return record.told_apart_by if record.sequence is None else str(record.sequence)
         case PromptPart():
-            return f"{record.part.told()[0]} {record.told_apart_by}"
+            return f"{record.part.packed()[0]} {record.told_apart_by}"
         case SessionOpened():
             return str(record.time_ns)
         case PromptDisruption():

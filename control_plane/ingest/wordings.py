@@ -70,7 +70,7 @@ class Repeated(NamedTuple):
         return with_numbers(record, numbers) if isinstance(record, PromptEnd) else record
 
 
-def numbers_of(end: PromptEnd) -> EndNumbers:
+def numbers_of_end(end: PromptEnd) -> EndNumbers:
     """Return what an end has of its own."""
     return (
         end.duration_seconds,

@@ -11,7 +11,7 @@ from control_plane.stores.evidence_parts import OUTCOME_PLACES as OUTCOME_PLACES
 from control_plane.stores.evidence_parts import Opened
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
-from control_plane.stores.prompt_events import Like, PromptEvents, ToldEvent, ToldPrompts
+from control_plane.stores.prompt_events import BookedEvent, Like, PackedPrompts, PromptEvents
 from control_plane.stores.prompt_events import Numbers as Numbers  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_events import PromptKey as PromptKey  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_news import Disrupted as Disrupted  # noqa: PLC0414  # offered here too
@@ -20,8 +20,8 @@ from control_plane.stores.prompt_news import Looped as Looped  # noqa: PLC0414  
 from control_plane.stores.prompt_news import PromptNews as PromptNews  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_news import Started as Started  # noqa: PLC0414  # offered here too
 from control_plane.stores.prompt_news import Transitioned as Transitioned  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import numbers_of as numbers_of  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import told_of
+from control_plane.stores.prompt_news import kind_and_numbers
+from control_plane.stores.prompt_news import numbers_of_news as numbers_of_news  # noqa: PLC0414  # offered here too
 from control_plane.stores.refused_items import RefusedItems
 from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
 from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
@@ -70,16 +70,16 @@ class PromptEvent:
 
     def like(self) -> Like:
         """Return what the event tells, of whichever prompt and time."""
-        return replace(self._alike(), numbers=numbers_of(self.news))
+        return replace(self._alike(), numbers=numbers_of_news(self.news))
 
-    def told(self) -> ToldEvent:
+    def booked(self) -> BookedEvent:
         """Return the event as its prompt tells it, with all of its numbers its own."""
-        day, numbers = self.day.isoformat(), numbers_of(self.news)
-        return ToldEvent(self._alike(), self.seen.digest, self.seen.second, day, numbers)
+        day, numbers = self.day.isoformat(), numbers_of_news(self.news)
+        return BookedEvent(self._alike(), self.seen.digest, self.seen.second, day, numbers)
 
     def _alike(self) -> Like:
         return _like(
-            told_of(self.news)[0],
+            kind_and_numbers(self.news)[0],
             self.cells,
             is_conforming=self.is_conforming,
             health=self.health,
@@ -88,7 +88,7 @@ class PromptEvent:
 
     def packed(self) -> list[object]:
         """Return the event as the store reads it where it is of no prompt: a session was opened."""
-        kind, numbers = told_of(self.news)
+        kind, numbers = kind_and_numbers(self.news)
         guards = [[cell.guard, cell.name, cell.treatment] for cell in self.cells]
         return [
             kind,
@@ -211,19 +211,19 @@ class EvidenceBatch:
 
     def packed(self) -> bytes:
         """Return the batch as evidence.lua reads it."""
-        told, others = ToldPrompts(), list[list[object]]()
+        packed, others = PackedPrompts(), list[list[object]]()
         for event in self.events:
             match event:
                 case PromptEvents(prompt=prompt, events=events):
-                    told.add(prompt, events)
+                    packed.add(prompt, events)
                 case PromptEvent(news=news) if not isinstance(news, Opened):
-                    told.add(event.prompt, (event.told(),))
+                    packed.add(event.prompt, (event.booked(),))
                 case _:
                     others.append(event.packed())
         payload = {
-            "likes": told.likes,
-            "days": told.days,
-            "prompts": told.prompts,
+            "likes": packed.likes,
+            "days": packed.days,
+            "prompts": packed.prompts,
             "events": others,
             "sightings": [sighting.packed() for sighting in self.sightings],
             "health": dict(self.health),

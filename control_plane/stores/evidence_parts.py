@@ -16,7 +16,7 @@ OUTCOME_PLACES: Mapping[Outcome, int] = {
     Outcome.LIMIT: 6,
 }
 
-Told: TypeAlias = list[int | str]
+PackedPart: TypeAlias = list[int | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Began:
 
     at_ms: int
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         return ["began", self.at_ms]
 
@@ -46,7 +46,7 @@ class Answered:
     def __post_init__(self) -> None:
         check_count("tokens", self.tokens or 0)
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         return ["answered", -1 if self.tokens is None else self.tokens, int(self.is_turn)]
 
@@ -55,7 +55,7 @@ class Answered:
 class RequestFailed:
     """A request to the model failed for good."""
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         return ["failed"]
 
@@ -66,7 +66,7 @@ class Called:
 
     at_ms: int
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         return ["called", self.at_ms]
 
@@ -77,7 +77,7 @@ class Stopped:
 
     outcome: Outcome
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         return ["stopped", OUTCOME_PLACES[self.outcome]]
 
@@ -101,7 +101,7 @@ class Finished:
         check_count("hour", self.hour, most=23)
         check_count("turns", self.turns)
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         return ["finished", self.at_ms, self.hour, self.turns, self.session]
 
@@ -125,7 +125,7 @@ class Closed:
     def __post_init__(self) -> None:
         check_count("hour", self.hour, most=23)
 
-    def told(self) -> Told:
+    def packed(self) -> PackedPart:
         """Return the part as the store's functions read it."""
         # Lua arrays cannot hold nil: false says "not reported" there.
         bucket = False if self.duration_bucket is None else self.duration_bucket

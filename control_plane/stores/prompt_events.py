@@ -45,10 +45,10 @@ class Like:
         ]
 
 
-class ToldEvent(NamedTuple):
+class BookedEvent(NamedTuple):
     """One event of a prompt: 63-bit digest of its identity, second since 1970, day in ISO 8601.
 
-    A plain tuple will do as well. `numbers` are its own; None where `like` has them.
+    `numbers` are its own; None where `like` has them.
     """
 
     like: Like
@@ -58,11 +58,15 @@ class ToldEvent(NamedTuple):
     numbers: Numbers | None = None
 
 
+# A BookedEvent without its price: each record of a long run is one.
+BookedTuple: TypeAlias = tuple[Like, int, int, str, Numbers | None]
+
+
 class PromptEvents(NamedTuple):
     """Events of one prompt, in the order in which they came."""
 
     prompt: PromptKey
-    events: Sequence[ToldEvent | tuple[Like, int, int, str, Numbers | None]]
+    events: Sequence[BookedTuple]
 
 
 # Odd, so that multiplying by it loses nothing: the minutes of one identity are far apart.
@@ -70,7 +74,7 @@ _MINUTE = 0x9E3779B97F4A7C15
 _TOKEN_BITS = 2**64 - 1
 
 
-class ToldPrompts:
+class PackedPrompts:
     """The events of a call by prompt, as evidence_4_prompts.lua reads them."""
 
     __slots__ = ("_day_places", "_like_places", "days", "likes", "prompts")
@@ -85,18 +89,18 @@ class ToldPrompts:
     def add(
         self,
         prompt: PromptKey,
-        events: Sequence[ToldEvent | tuple[Like, int, int, str, Numbers | None]],
+        events: Sequence[BookedTuple],
     ) -> None:
         """Add events of a prompt; other events of it may be added before and after."""
-        told, likes, days = self.prompts, self._like_places, self._day_places
+        packed, likes, days = self.prompts, self._like_places, self._day_places
         minute = salt = 0
-        told += (prompt.suffix, prompt.pseudonym, prompt.owner_bucket, len(events))
+        packed += (prompt.suffix, prompt.pseudonym, prompt.owner_bucket, len(events))
         for like, digest, second, day, numbers in events:
             # An identity is remembered by minute, like those that are of no prompt.
             if second // SEEN_BUCKET_S != minute:
                 minute = second // SEEN_BUCKET_S
                 salt = minute * _MINUTE
-            told += (
+            packed += (
                 likes.get(like) or self._place_of_like(like),
                 ((digest ^ salt) & _TOKEN_BITS).to_bytes(8, "big"),
                 second,

@@ -99,7 +99,7 @@ class Looped:
 PromptNews = Started | Ended | Transitioned | Disrupted | Looped | Part | Opened
 
 
-def told_of(news: PromptNews) -> tuple[str, Numbers]:
+def kind_and_numbers(news: PromptNews) -> tuple[str, Numbers]:
     """Return the kind of an event, the letter that the store knows it by, and its numbers."""
     match news:
         case Started(hour=hour):
@@ -116,7 +116,7 @@ def told_of(news: PromptNews) -> tuple[str, Numbers]:
                 news.hour,
             ]
         case Transitioned():
-            told = [
+            numbers = [
                 -1 if news.sequence is None else news.sequence,
                 int(news.is_would_stop),
                 int(news.is_stop),
@@ -125,8 +125,8 @@ def told_of(news: PromptNews) -> tuple[str, Numbers]:
                 -1 if news.ordinal is None else news.ordinal,
             ]
             if news.sequence is not None:
-                return "t", told
-            return "t", [*told, news.at_ms or 0, int(news.is_unwarned)]
+                return "t", numbers
+            return "t", [*numbers, news.at_ms or 0, int(news.is_unwarned)]
         case Disrupted(kind=kind):
             return "d", [kind.value]
         case Looped():
@@ -134,9 +134,9 @@ def told_of(news: PromptNews) -> tuple[str, Numbers]:
         case Opened(at_ms=at_ms):
             return "o", [at_ms]
         case _:
-            return "p", news.told()
+            return "p", news.packed()
 
 
-def numbers_of(news: PromptNews) -> Numbers:
+def numbers_of_news(news: PromptNews) -> Numbers:
     """Return the numbers of an event as the store reads them, for one that has its own."""
-    return told_of(news)[1]
+    return kind_and_numbers(news)[1]

@@ -26,7 +26,7 @@ from control_plane.stores.evidence_events import (
     Started,
     Transitioned,
 )
-from control_plane.stores.prompt_events import Like, PromptEvents, ToldEvent
+from control_plane.stores.prompt_events import BookedEvent, Like, PromptEvents
 from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
 
 DAY = date(2026, 11, 20)
@@ -122,13 +122,13 @@ def deliveries(draw: st.DrawFn) -> Delivery:
 def mixed(draw: st.DrawFn, events: Sequence[PromptEvent]) -> tuple[PromptEvent | PromptEvents, ...]:
     """Draw a form of the same events: some alone, and some together with others of their prompt."""
     alone: list[PromptEvent | PromptEvents] = []
-    together: dict[PromptKey, list[ToldEvent]] = defaultdict(list)
+    together: dict[PromptKey, list[BookedEvent]] = defaultdict(list)
     likes: dict[str, Like] = {}
     for event in events:
         if draw(st.booleans()):
             alone.append(event)
             continue
-        told = event.told()
+        told = event.booked()
         if draw(st.booleans()):
             like = event.like()
             told = told._replace(like=likes.setdefault(repr(like), like), numbers=None)

@@ -125,7 +125,7 @@ def test_events_told_together_count_by_version_as_those_told_one_by_one(any_stor
     told = []
     for event in (*one_by_one, *one_by_one[:5]):
         like = likes.setdefault(repr(replace(event.like(), numbers=())), event.like())
-        told.append(event.told()._replace(like=like))
+        told.append(event.booked()._replace(like=like))
     written = evidence.write("other", EvidenceBatch((PromptEvents(OWNER, told),)))
 
     assert len(likes) == 8
