@@ -17,7 +17,7 @@ from control_plane.ingest.records import (
     Origin,
     Record,
 )
-from control_plane.ingest.refused_identities import record_identity
+from control_plane.ingest.refused_identities import ids_of, record_identity
 from control_plane.ingest.rejections import Refusal
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 
@@ -67,23 +67,12 @@ def exposed_by_record(record: Record) -> Exposed | None:
         return _shown_by_point(record)
     if not (record.deny_listed or record.has_body):
         return None
-    if isinstance(record, FlagEvaluation):
-        return Exposed(
-            origin=record.origin,
-            time_ns=record.time_ns,
-            guard=record.guard,
-            assignment_ids=record.origin.assignment_ids,
-            identity=digest63("exposed", str(record_identity(record))),
-        )
-    kind = type(record).__name__
     return Exposed(
         origin=record.origin,
         time_ns=record.time_ns,
-        guard=None,
-        assignment_ids=record.assignment_ids,
-        identity=digest63(
-            "exposed", record.origin.environment, kind, record.prompt_id, str(record.time_ns)
-        ),
+        guard=record.guard if isinstance(record, FlagEvaluation) else None,
+        assignment_ids=ids_of(record),
+        identity=digest63("exposed", str(record_identity(record))),
     )
 
 

@@ -95,10 +95,27 @@ def stream_identity(
     return digest63(*fields)
 
 
-def item_identity(item: LogItem | Point | Span, source: str) -> int | None:
+def sender_fields(origin: Origin) -> tuple[str, ...]:
+    """Return which process an origin is, in the order in which digests have it."""
+    return (
+        origin.environment,
+        origin.service_namespace,
+        origin.service_name,
+        origin.service_version,
+        origin.instance_id,
+    )
+
+
+def origin_identity(origin: Origin) -> int:
+    """Return a digest of the process and of the assignment ids on its Resource."""
+    return digest63("origin", *sender_fields(origin), *origin.assignment_ids)
+
+
+def item_identity(item: LogItem | Point | Span, source: int) -> int | None:
     """Return a digest of all that an item says; None for one that says not even when it was.
 
-    `source` tells who sent it. Of two times the sender's own counts: a Collector may set the other.
+    `source` is the digest of who sent it. Of two times the sender's own counts: a Collector may set
+    the other.
     """
     match item:
         case OtherPoint():
@@ -116,7 +133,7 @@ def item_identity(item: LogItem | Point | Span, source: str) -> int | None:
         text for key in sorted(item.attributes) for text in (key, canonical(item.attributes[key]))
     ]
     others = [canonical(value) for value in item if not isinstance(value, Mapping)]
-    return digest63("item", type(item).__name__, source, *others, *named)
+    return digest63("item", type(item).__name__, str(source), *others, *named)
 
 
 @lru_cache(maxsize=16_384)

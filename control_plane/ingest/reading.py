@@ -14,6 +14,7 @@ from control_plane.ingest.identity import (
     digest63,
     instance_digest,
     item_identity,
+    origin_identity,
     resource_digest,
 )
 from control_plane.ingest.origin import read_origin
@@ -235,11 +236,12 @@ def _told_apart(
 ) -> Refused:
     """Return the refusal with the version that the item came from, and what it is known by."""
     if isinstance(arrival, Rejected):
-        version, instance, source = "", "", str(arrival.content)
+        version, instance = "", ""
+        source = digest63("resource", str(arrival.content))
     else:
         origin = arrival.origin
         version, instance = origin.service_version, instance_digest(origin.instance_id)
-        source = repr(origin)
+        source = origin_identity(origin)
     content = None if isinstance(item, Rejected) else item_identity(item, source)
     rejected = replace(refused.rejected, version=version, content=content, instance=instance)
     return refused._replace(rejected=rejected)

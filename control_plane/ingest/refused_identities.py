@@ -5,9 +5,18 @@ from collections.abc import Sequence
 from datetime import date
 from hashlib import blake2b
 
-from control_plane.ingest.identity import digest63
-from control_plane.ingest.records import Record
+from control_plane.ingest.identity import digest63, origin_identity
+from control_plane.ingest.records import (
+    CounterPoint,
+    DurationPoint,
+    FlagEvaluation,
+    LoopDetected,
+    PromptEvent,
+    Record,
+    Transition,
+)
 from control_plane.ingest.rejections import Rejected, RejectReason
+from control_plane.ingest.tellings import volume_identity
 from control_plane.stores.refused_items import RefusedItems
 
 _OF_A_CLOCK = frozenset({RejectReason.LATE, RejectReason.FUTURE})
@@ -51,5 +60,24 @@ def refused_items(
 
 
 def record_identity(record: Record) -> int:
-    """Return a digest of all that a record says and of who sent it."""
-    return digest63("record", repr(record))
+    """Return what makes a record the same again: what would tell it apart if it were accepted.
+
+    That, and the assignment ids that it was refused for.
+    """
+    if isinstance(record, CounterPoint | DurationPoint):
+        identity = record.identity
+    else:
+        guard = (
+            record.guard if isinstance(record, Transition | LoopDetected | FlagEvaluation) else ""
+        )
+        mode = record.mode if isinstance(record, Transition | FlagEvaluation) else None
+        identity = volume_identity(record, guard=guard or "", mode=mode)
+    sender = origin_identity(record.origin)
+    return digest63("record", str(sender), str(identity), *ids_of(record))
+
+
+def ids_of(record: Record) -> tuple[str, ...]:
+    """Return the assignment ids that a record came under, its own or its Resource's."""
+    if isinstance(record, PromptEvent):
+        return record.assignment_ids
+    return record.origin.assignment_ids

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import utc_day
-from control_plane.ingest.identity import digest63, event_half
+from control_plane.ingest.identity import digest63, event_half, sender_fields
 from control_plane.ingest.news_of_records import is_conforming, news_of
 from control_plane.ingest.records import (
     FlagEvaluation,
@@ -65,14 +65,9 @@ def volume_identity(record: LogRecord, *, guard: str, mode: Mode | None) -> int:
     What it says, when, and which process said it: JavaScript's clocks tell milliseconds apart, in
     which several processes may say the same.
     """
-    origin = record.origin
     return digest63(
         "volume",
-        origin.environment,
-        origin.service_namespace,
-        origin.service_name,
-        origin.service_version,
-        origin.instance_id,
+        *sender_fields(record.origin),
         guard,
         mode or "",
         NAMES[type(record)],
@@ -82,7 +77,7 @@ def volume_identity(record: LogRecord, *, guard: str, mode: Mode | None) -> int:
     )
 
 
-class Told(NamedTuple):
+class WordingEffect(NamedTuple):
     """What one wording decides under the guards of one owner.
 
     `place` is that of the outcome of an end in an owner-day, AT_START for a start, and None for all
@@ -94,7 +89,7 @@ class Told(NamedTuple):
     events: tuple[tuple[Like, int], ...]
 
 
-class Tellings(dict[Wording, Told]):
+class Tellings(dict[Wording, WordingEffect]):
     """What wordings decide under the same guards, cells and generations, whichever owner's.
 
     Shared by threads: two that miss both work out the same.
@@ -105,7 +100,7 @@ class Tellings(dict[Wording, Told]):
         self._environment = environment
         self._backings = backings
 
-    def __missing__(self, wording: Wording) -> Told:
+    def __missing__(self, wording: Wording) -> WordingEffect:
         record = wording.record
         about = [
             each
@@ -120,9 +115,9 @@ class Tellings(dict[Wording, Told]):
             events = tuple((_like(record, each), self._half(record, each)) for each in about)
         if len(self) >= _REMEMBERED:
             self.clear()
-        told = Told(place, events)
-        self[wording] = told
-        return told
+        effect = WordingEffect(place, events)
+        self[wording] = effect
+        return effect
 
     def _half(self, record: Worded, backing: Backing) -> int:
         guard = backing.assigned.guard
