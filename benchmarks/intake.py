@@ -47,7 +47,7 @@ from control_plane.ingest.evidence import Bookkeeper  # noqa: E402
 from control_plane.ingest.forms import Forms, Known  # noqa: E402
 from control_plane.ingest.intake import Intake  # noqa: E402
 from control_plane.ingest.otlp import ResourceLogs  # noqa: E402
-from control_plane.ingest.portions import Told, portions  # noqa: E402
+from control_plane.ingest.portions import Addition, portions  # noqa: E402
 from control_plane.ingest.reading import Receiving, read_logs  # noqa: E402
 from control_plane.ingest.wire import Limits  # noqa: E402
 from control_plane.otlp_door import OtlpRequest  # noqa: E402
@@ -149,10 +149,12 @@ def aggregate(body: bytes, *, bookkeeper: Bookkeeper, receiving: Receiving) -> b
     """Return what the store is sent for a body."""
     decoded = read_logs(decode(body, known=known_of(receiving)), receiving)
     rebooked = [bookkeeper.book_runs(each) for each in decoded.repeated]
-    told: list[Told] = [((events,), seen) for each in rebooked for events, seen in each.prompts]
+    additions: list[Addition] = [
+        ((events,), seen) for each in rebooked for events, seen in each.prompts
+    ]
     booked = [bookkeeper.book(record) for record in decoded.records]
-    told += [(each.events, each.sightings) for each in booked]
-    (portion,) = portions(told)
+    additions += [(each.events, each.sightings) for each in booked]
+    (portion,) = portions(additions)
     return EvidenceBatch(portion.events, portion.sightings).packed()
 
 

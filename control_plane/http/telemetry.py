@@ -86,7 +86,7 @@ class StillEnforcingAnswer(ReadAnswer):
     last_at: datetime
 
 
-class ToldPromptsAnswer(ReadAnswer):
+class PromptCountsAnswer(ReadAnswer):
     """The prompts of one day and version, as trusted producers tell of them.
 
     `by_events` are those that log records tell of, `by_counters` those that `agent.guard.prompts`
@@ -110,7 +110,7 @@ class DayHealthAnswer(ReadAnswer):
     day: date
     reason: str | None
     notes: list[str]
-    prompts: list[ToldPromptsAnswer]
+    prompts: list[PromptCountsAnswer]
 
 
 class IntakeHealthAnswer(Answer):

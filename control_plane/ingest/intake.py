@@ -15,7 +15,7 @@ from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.exposed_items import exposed_by_record
 from control_plane.ingest.forms import Forms, Known
 from control_plane.ingest.otlp import ResourceLogs, ResourceMetrics, ResourceSpans
-from control_plane.ingest.portions import Portion, Told, portions
+from control_plane.ingest.portions import Addition, Portion, portions
 from control_plane.ingest.reading import Decoded, Receiving, read_logs, read_metrics, read_spans
 from control_plane.ingest.records import Exposed, Record
 from control_plane.ingest.refused_identities import record_identity, refused_items
@@ -109,7 +109,7 @@ class Intake:
                 sources={version: {WEAK_IDENTITY: many} for version, many in weak.items()},
                 refused=self._refused_items(rejected, body),
             )
-            added: list[Told] = [
+            added: list[Addition] = [
                 ((events,), sightings) for each in rebooked for events, sightings in each.prompts
             ]
             added += [(each.events, each.sightings) for each in told]

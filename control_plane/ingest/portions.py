@@ -9,7 +9,7 @@ from control_plane.stores.prompt_events import PromptEvents
 # Of the dearest, each of a new prompt of a new owner, 500 take some 50 ms.
 PORTION = 500
 
-Told: TypeAlias = tuple[Sequence[Event], Sequence[Sighting]]
+Addition: TypeAlias = tuple[Sequence[Event], Sequence[Sighting]]
 
 
 class Portion(NamedTuple):
@@ -19,7 +19,7 @@ class Portion(NamedTuple):
     sightings: frozenset[Sighting]
 
 
-def portions(told: Iterable[Told], *, most: int = PORTION) -> Iterator[Portion]:
+def portions(additions: Iterable[Addition], *, most: int = PORTION) -> Iterator[Portion]:
     """Yield what each call takes, at least one portion even of nothing.
 
     What is told together stays together, so a portion holds fewer than `most` events and what came
@@ -30,7 +30,7 @@ def portions(told: Iterable[Told], *, most: int = PORTION) -> Iterator[Portion]:
     sightings: set[Sighting] = set()
     known: set[Sighting] = set()
     count = 0
-    for added, seen in _cut(told, most):
+    for added, seen in _cut(additions, most):
         if count >= most:
             yield Portion(tuple(events), frozenset(sightings))
             events, sightings, count = [], set(), 0
@@ -44,9 +44,9 @@ def portions(told: Iterable[Told], *, most: int = PORTION) -> Iterator[Portion]:
     yield Portion(tuple(events), frozenset(sightings))
 
 
-def _cut(told: Iterable[Told], most: int) -> Iterator[Told]:
+def _cut(additions: Iterable[Addition], most: int) -> Iterator[Addition]:
     """Yield what is told, the events of a prompt in pieces where they are too many."""
-    for added, seen in told:
+    for added, seen in additions:
         match added:
             case (PromptEvents(prompt, events),) if len(events) > most:
                 for start in range(0, len(events), most):

@@ -13,7 +13,7 @@ from control_plane.queries.days import floor_of
 from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.state import Rollback
 from control_plane.stores.intake_health import InstanceCounts, SourceCounts, TreatedRecords
-from control_plane.stores.sealed_days import ToldPrompts
+from control_plane.stores.sealed_days import PromptCounts
 from reducer.rollout.days import COMPARED_DAYS, day_notes, why_incomplete
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Mode
@@ -66,7 +66,7 @@ class DayHealth:
     day: date
     reason: str | None
     notes: tuple[str, ...] = ()
-    prompts: tuple[ToldPrompts, ...] = ()
+    prompts: tuple[PromptCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def environment_days(
     }
     floor = floor_of(context, environment, source)
     shown = [day for day in looked_at[-DAYS_SHOWN:] if day >= first]
-    prompts = context.evidence.told_prompts(environment, shown)
+    prompts = context.evidence.prompt_counts(environment, shown)
     return tuple(
         DayHealth(
             day,
@@ -139,12 +139,12 @@ def environment_days(
     )
 
 
-def _most(prompts: Sequence[ToldPrompts]) -> tuple[ToldPrompts, ...]:
+def _most(prompts: Sequence[PromptCounts]) -> tuple[PromptCounts, ...]:
     ordered = sorted(prompts, key=_size, reverse=True)
     return tuple(sorted(ordered[:VERSIONS_SHOWN]))
 
 
-def _size(prompts: ToldPrompts) -> int:
+def _size(prompts: PromptCounts) -> int:
     return max(prompts.by_events or 0, prompts.by_counters or 0)
 
 

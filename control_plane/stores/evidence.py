@@ -15,7 +15,7 @@ from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
 from control_plane.stores.owner_days import unpacked, whole_prompts
 from control_plane.stores.replies import parts, text, whole
-from control_plane.stores.sealed_days import Around, DayFields, ToldPrompts, sealed_day
+from control_plane.stores.sealed_days import Around, DayFields, PromptCounts, sealed_day
 from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split
 from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
@@ -131,12 +131,12 @@ class EvidenceStore:
         )
 
     @unavailable()
-    def told_prompts(
+    def prompt_counts(
         self, environment: str, days: Iterable[date]
-    ) -> dict[date, tuple[ToldPrompts, ...]]:
+    ) -> dict[date, tuple[PromptCounts, ...]]:
         """Return what trusted producers tell of prompts, by day and version, sealed or not."""
         held = self._fields_of(environment, days)
-        return {day: fields.told_prompts() for day, fields in held.items()}
+        return {day: fields.prompt_counts() for day, fields in held.items()}
 
     def _fields_of(self, environment: str, days: Iterable[date]) -> dict[date, DayFields]:
         asked, shards = sorted(days), self._shards(environment)

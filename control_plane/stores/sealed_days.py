@@ -12,7 +12,7 @@ HOURS = 24
 _COUNTERS = ("counted", "witnessed")
 
 
-class ToldPrompts(NamedTuple):
+class PromptCounts(NamedTuple):
     """What trusted producers tell of the prompts of one day and version.
 
     `by_events` are the prompts that log records tell of, `by_counters` the starts that counters of
@@ -56,9 +56,9 @@ class DayFields:
         """Return a sum of the day."""
         return sum(int(each.get(name.encode(), b"0")) for each in self._held)
 
-    def told_prompts(self) -> tuple[ToldPrompts, ...]:
+    def prompt_counts(self) -> tuple[PromptCounts, ...]:
         """Return what trusted producers tell of the day's prompts, by version."""
-        told = self._counts("told:")
+        by_events = self._counts("told:")
         shown: dict[str, int] = {}
         certain: dict[str, int] = {}
         since = self._counts("shown_since:")
@@ -68,8 +68,10 @@ class DayFields:
             sure = many - since.get(of_guard, 0)
             certain[version] = max(certain.get(version, 0), sure)
         return tuple(
-            ToldPrompts(version, told.get(version), shown.get(version), certain.get(version, 0))
-            for version in sorted(told.keys() | shown.keys())
+            PromptCounts(
+                version, by_events.get(version), shown.get(version), certain.get(version, 0)
+            )
+            for version in sorted(by_events.keys() | shown.keys())
         )
 
     def _counts(self, prefix: str) -> dict[str, int]:
@@ -140,5 +142,5 @@ def sealed_day(day: date, around: Around, source: EvidenceSource) -> SealedDay:
         unnumbered=count("unnumbered") if is_of_events else 0,
         uncounted=around.uncounted if is_of_events else 0,
         unwitnessed=around.unwitnessed if is_of_events else 0,
-        untold=sum(each.untold for each in around.day.told_prompts()) if is_of_events else 0,
+        untold=sum(each.untold for each in around.day.prompt_counts()) if is_of_events else 0,
     )

@@ -39,7 +39,7 @@ from reducer.vocabulary import ExecutionStatus, LoopType, Route
 _EXECUTED = frozenset({ExecutionStatus.SUCCESS, ExecutionStatus.ERROR})
 
 
-class Told(NamedTuple):
+class HostRecord(NamedTuple):
     """One log record on its way in: when it happened, and what of it may be read."""
 
     item: LogItem
@@ -82,7 +82,7 @@ class Event(NamedTuple):
     """An event of the client: the attributes that are read of it, and the records that it tells."""
 
     allowed: AbstractSet[str]
-    read: Callable[[Told], Records]
+    read: Callable[[HostRecord], Records]
 
 
 def prompt_of(trace_id: bytes, prompt_id: Value) -> str:
@@ -117,7 +117,7 @@ def take(item: LogItem, event: Event, arrival: Arrival) -> tuple[Records, int]:
     happened = item.time_ns or item.observed_time_ns
     time_ns = accepted_time(happened, now_ns=arrival.now_ns, clock=arrival.clock)
     known = {key: value for key, value in item.attributes.items() if key in event.allowed}
-    records = event.read(Told(item, arrival, time_ns, known))
+    records = event.read(HostRecord(item, arrival, time_ns, known))
     return records, len(item.attributes) - len(known)
 
 
@@ -126,62 +126,62 @@ def sifted(item: LogItem) -> Sifted:
     return sift(item.attributes, _OF_A_GUARD)
 
 
-def _session(told: Told) -> Records:
-    session_id = fields.required(_text(told.known, words.SESSION_ID), words.SESSION_ID)
-    origin = told.arrival.origin
+def _session(record: HostRecord) -> Records:
+    session_id = fields.required(_text(record.known, words.SESSION_ID), words.SESSION_ID)
+    origin = record.arrival.origin
     return (
         SessionOpened(
             origin=origin,
-            time_ns=told.time_ns,
+            time_ns=record.time_ns,
             prompt_id=session_id,
             assignment_ids=origin.assignment_ids,
         ),
     )
 
 
-def _start(told: Told) -> Records:
-    origin = told.arrival.origin
+def _start(record: HostRecord) -> Records:
+    origin = record.arrival.origin
     start = PromptStart(
         origin=origin,
-        time_ns=told.time_ns,
-        prompt_id=told.prompt,
+        time_ns=record.time_ns,
+        prompt_id=record.prompt,
         assignment_ids=origin.assignment_ids,
         route=Route.INTERACTIVE_FOREGROUND,
     )
-    return start, told.part(Began(told.at_ms))
+    return start, record.part(Began(record.at_ms))
 
 
-def _answer(told: Told) -> Records:
+def _answer(record: HostRecord) -> Records:
     counted = [
-        fields.count(told.known, key, most=contract.TOKEN_LIMIT)
+        fields.count(record.known, key, most=contract.TOKEN_LIMIT)
         for key in (words.INPUT_TOKENS, words.OUTPUT_TOKENS)
     ]
     told_tokens = [tokens for tokens in counted if tokens is not None]
     tokens = min(sum(told_tokens), contract.TOKEN_LIMIT) if len(told_tokens) == 2 else None
-    is_turn = told.known.get(words.SUBAGENT) is None
-    key = canonical(told.known.get(words.RESPONSE_ID))
-    return (told.part(Answered(tokens, is_turn), key=key),)
+    is_turn = record.known.get(words.SUBAGENT) is None
+    key = canonical(record.known.get(words.RESPONSE_ID))
+    return (record.part(Answered(tokens, is_turn), key=key),)
 
 
-def _failure(told: Told) -> Records:
-    return (told.part(RequestFailed()),)
+def _failure(record: HostRecord) -> Records:
+    return (record.part(RequestFailed()),)
 
 
-def _call(told: Told) -> Records:
-    status = fields.word(told.known, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES)
+def _call(record: HostRecord) -> Records:
+    status = fields.word(record.known, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES)
     if status not in _EXECUTED:
         return ()
-    return (told.part(Called(told.at_ms), key=canonical(told.known.get(words.CALL_ID))),)
+    return (record.part(Called(record.at_ms), key=canonical(record.known.get(words.CALL_ID))),)
 
 
-def _finish(told: Told) -> Records:
-    turns = fields.required(fields.count(told.known, words.TURNS), words.TURNS)
-    return (told.part(Finished(told.at_ms, utc_hour(told.time_ns), turns)),)
+def _finish(record: HostRecord) -> Records:
+    turns = fields.required(fields.count(record.known, words.TURNS), words.TURNS)
+    return (record.part(Finished(record.at_ms, utc_hour(record.time_ns), turns)),)
 
 
-def _loop(told: Told) -> Records:
-    loop = words.LOOP_TYPES.get(_text(told.known, words.LOOP_TYPE) or "")
-    part = told.part(Stopped(words.loop_outcome(loop)))
+def _loop(record: HostRecord) -> Records:
+    loop = words.LOOP_TYPES.get(_text(record.known, words.LOOP_TYPE) or "")
+    part = record.part(Stopped(words.loop_outcome(loop)))
     if loop is None:
         return (part,)
     detected = LoopDetected(
@@ -195,9 +195,9 @@ def _loop(told: Told) -> Records:
     return part, detected
 
 
-def _transition(told: Told) -> Records:
+def _transition(record: HostRecord) -> Records:
     """Read a guard's record, which has no sequence: its time and its words stand for one."""
-    found = sifted(told.item)
+    found = sifted(record.item)
     given, word = found.known, fields.word
     ordinal = fields.count(given, words.ORDINAL)
     said = [canonical(given.get(key)) for key in words.GUARD_WORDS]
@@ -206,10 +206,10 @@ def _transition(told: Told) -> Records:
     decision = word(given, "decision", contract.DECISIONS)
     return (
         Transition(
-            origin=told.arrival.origin,
-            time_ns=told.time_ns,
-            prompt_id=told.prompt,
-            assignment_ids=told.arrival.origin.assignment_ids,
+            origin=record.arrival.origin,
+            time_ns=record.time_ns,
+            prompt_id=record.prompt,
+            assignment_ids=record.arrival.origin.assignment_ids,
             deny_listed=found.deny_listed,
             guard=words.GUARD,
             sequence=None,
@@ -228,7 +228,7 @@ def _transition(told: Told) -> Records:
             execution_status=word(given, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES),
             error_type=fields.name(given, words.ERROR_TYPE, contract.ERROR_TYPE_NAME),
             history_preserved=None,
-            told_apart_by=" ".join([str(told.time_ns), str(ordinal), *said]),
+            told_apart_by=" ".join([str(record.time_ns), str(ordinal), *said]),
         ),
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
-from control_plane.ingest.portions import PORTION, Told, portions
+from control_plane.ingest.portions import PORTION, Addition, portions
 from control_plane.stores.evidence_events import RefusedEvent, Seen, Sighting
 from control_plane.stores.prompt_events import Like, PromptEvents, PromptKey
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
@@ -21,35 +21,35 @@ SIGHTINGS = [
     for owner in ("A" * 16, "B" * 16)
 ]
 SEEN = [RefusedEvent(Seen(at, at)) for at in range(40)]
-TOLD = st.lists(
+ADDITIONS = st.lists(
     st.tuples(st.lists(st.sampled_from(SEEN), max_size=4), st.lists(st.sampled_from(SIGHTINGS))),
     max_size=30,
 )
 
 
-@given(TOLD, st.integers(1, 9))
-def test_portions_hold_every_event_in_order_and_are_bounded(told: list[Told], most):
-    parts = list(portions(told, most=most))
+@given(ADDITIONS, st.integers(1, 9))
+def test_portions_hold_every_event_in_order_and_are_bounded(additions: list[Addition], most):
+    parts = list(portions(additions, most=most))
     assert [event for part in parts for event in part.events] == [
-        event for events, _ in told for event in events
+        event for events, _ in additions for event in events
     ]
-    longest = max((len(events) for events, _ in told), default=0)
+    longest = max((len(events) for events, _ in additions), default=0)
     assert all(len(part.events) < most + longest or not part.events for part in parts)
     assert len(parts) >= 1
 
 
-@given(TOLD, st.integers(1, 9))
-def test_a_sighting_is_told_once_and_not_after_its_events(told: list[Told], most):
-    parts = list(portions(told, most=most))
+@given(ADDITIONS, st.integers(1, 9))
+def test_a_sighting_is_told_once_and_not_after_its_events(additions: list[Addition], most):
+    parts = list(portions(additions, most=most))
     sightings = [sighting for part in parts for sighting in part.sightings]
-    assert sorted(sightings, key=str) == sorted({s for _, each in told for s in each}, key=str)
+    assert sorted(sightings, key=str) == sorted({s for _, each in additions for s in each}, key=str)
     written = 0
     seen: set[Sighting] = set()
     for part in parts:
         written += len(part.events)
         seen |= part.sightings
         before = 0
-        for events, shown in told:
+        for events, shown in additions:
             if before < written and events:
                 assert seen.issuperset(shown)
             before += len(events)

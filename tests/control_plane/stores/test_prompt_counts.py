@@ -75,20 +75,20 @@ def shown(
     )
 
 
-def told(
+def counts_of(
     evidence: EvidenceStore, *events: Event, is_trusted: bool = True, day: date = DAYS[0]
 ) -> tuple[tuple[str, int | None, int | None, int], ...]:
     """Write events into a new environment and return what they tell of a day."""
     environment = f"told-{next(_numbers)}"
     batch = EvidenceBatch(events, now_second=NOW, is_trusted=is_trusted)
     evidence.write(environment, batch)
-    return _told(evidence, environment, day)
+    return _counts_of(evidence, environment, day)
 
 
-def _told(
+def _counts_of(
     evidence: EvidenceStore, environment: str, day: date = DAYS[0]
 ) -> tuple[tuple[str, int | None, int | None, int], ...]:
-    found = evidence.told_prompts(environment, [day])[day]
+    found = evidence.prompt_counts(environment, [day])[day]
     return tuple((each.version, each.by_events, each.by_counters, each.untold) for each in found)
 
 
@@ -128,19 +128,19 @@ def _told(
     ],
 )
 def test_events_and_counters_are_compared(evidence, make, expected):
-    assert told(evidence, *make()) == (expected,)
+    assert counts_of(evidence, *make()) == (expected,)
 
 
 def test_each_version_and_each_day_is_compared_alone(evidence):
     events = [start(version="1.0"), shown(1, version="1.0"), start(version="2.0")]
     events += [shown(2, version="2.0"), start(DAYS[1]), shown(4, DAYS[1])]
-    assert told(evidence, *events) == (("1.0", 1, 1, 0), ("2.0", 1, 2, 1))
+    assert counts_of(evidence, *events) == (("1.0", 1, 1, 0), ("2.0", 1, 2, 1))
     later = [replace(each, seen=Seen(next(_numbers), each.seen.second)) for each in events]
-    assert told(evidence, *later, day=DAYS[1]) == (("1.0", 1, 4, 3),)
+    assert counts_of(evidence, *later, day=DAYS[1]) == (("1.0", 1, 4, 3),)
 
 
 def test_what_an_untrusted_producer_tells_or_shows_is_not_compared(evidence):
-    assert told(evidence, start(), unvouched(), shown(9), is_trusted=False) == ()
+    assert counts_of(evidence, start(), unvouched(), shown(9), is_trusted=False) == ()
 
 
 def test_an_untrusted_producer_cannot_make_a_day_miss_prompts(evidence):
@@ -148,7 +148,7 @@ def test_an_untrusted_producer_cannot_make_a_day_miss_prompts(evidence):
     mine, others = (start(), shown(1)), (shown(500),)
     evidence.write(environment, EvidenceBatch(mine, now_second=NOW, is_trusted=True))
     evidence.write(environment, EvidenceBatch(others, now_second=NOW, is_trusted=False))
-    assert _told(evidence, environment) == (("1.0", 1, 1, 0),)
+    assert _counts_of(evidence, environment) == (("1.0", 1, 1, 0),)
 
 
 def test_a_sealed_day_adds_up_the_prompts_of_all_versions_that_no_event_tells(evidence):
@@ -181,4 +181,4 @@ def test_what_is_compared_depends_on_the_items_alone_however_they_arrive(evidenc
     for each in order:
         batch = EvidenceBatch((each,), now_second=NOW, is_trusted=True)
         evidence.write(environment, batch)
-    assert _told(evidence, environment) == (("1.0", 2, 6, 4),)
+    assert _counts_of(evidence, environment) == (("1.0", 2, 6, 4),)
