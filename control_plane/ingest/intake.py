@@ -22,6 +22,10 @@ from control_plane.ingest.refused_identities import record_identity, refused_ite
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason, reject
 from control_plane.stores.evidence import Written
 from control_plane.stores.evidence_events import EvidenceBatch
+from control_plane.stores.evidence_points import (
+    MOST_STREAMS_OF_7_DAYS,
+    MOST_STREAMS_OF_48_HOURS,
+)
 from control_plane.stores.intake_health import WEAK_IDENTITY
 from control_plane.stores.refused_items import RefusedItems
 
@@ -196,8 +200,8 @@ def _lost(written: Written) -> tuple[Rejected, ...]:
     """Return the points that the store could not count, as what was rejected."""
     beyond = reject(
         RejectReason.STREAM_LIMIT,
-        "a point is of a new stream, and its token has sent 65,536 within 48 hours, "
-        "or 262,144 within 7 days",
+        f"a point is of a new stream, and its token has sent {MOST_STREAMS_OF_48_HOURS:,} within "
+        f"48 hours, or {MOST_STREAMS_OF_7_DAYS:,} within 7 days",
     )
     forgotten = reject(
         RejectReason.STREAM_FORGOTTEN,

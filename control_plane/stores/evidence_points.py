@@ -10,6 +10,9 @@ from control_plane.stores.seen import Seen, check_count
 # The scale of the histograms in owner-day rows, the finest that they have.
 SCALE = 7
 COARSEST = -10
+# Of how many streams one producer may tell; the Lua library and docs/store.md hold the same.
+MOST_STREAMS_OF_48_HOURS = 65_536
+MOST_STREAMS_OF_7_DAYS = 262_144
 # A counter of intake: points that an SDK counted beyond its limit of attribute sets.
 OVERFLOW_POINT = "streams:overflow"
 # And points of histograms with bounds of their own, which say nothing of latency.

@@ -84,7 +84,10 @@ def test_points_of_streams_beyond_a_tokens_bound_are_told_to_its_sender(context,
     )
     rejected, why = partial_of(host.send(sent, encoding), "metrics")
     assert rejected == 2
-    assert why.startswith("stream_limit: a point is of a new stream")
+    assert why.startswith(
+        "stream_limit: a point is of a new stream, and its token has sent "
+        f"{MOST_STREAMS:,} within 48 hours, or 262,144 within 7 days; "
+    )
     assert "send deltas" in why
     assert why.endswith("(2 of 4 rejected: stream_limit 2)")
     assert sum(context.evidence.counters(ENVIRONMENT, NOW.date()).values()) == 5 + 2
