@@ -222,7 +222,7 @@ class StoreUnavailable(GuardwaveError):
 
 
 class BodyTooSlow(GuardwaveError):
-    """The body came too slowly, by itself or while many others did; nothing of it was read."""
+    """The body came too slowly: nothing of it is used, and it may be sent again."""
 
     code = "body-too-slow"
     status = 503

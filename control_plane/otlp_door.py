@@ -38,7 +38,7 @@ class Limits:
 
 
 class SlowBody(OSError):
-    """Raised by a read of a body that comes too slowly; whoever sends it again may be served."""
+    """Raised by a read: the body comes too slowly, and nothing of it is used."""
 
     def __init__(self, message: str) -> None:
         # gunicorn closes a connection that was reset without a word

@@ -12,9 +12,9 @@ from control_plane.ingest.intake import Intake, Receipt
 from control_plane.ingest.otlp import ResourceLogs
 from control_plane.ingest.wire import (
     ACCEPTED_CONTENT_ENCODINGS,
-    Busy,
     Encoding,
     Limits,
+    TooSlow,
     UnsupportedEncoding,
     WireError,
     encoding_of,
@@ -121,7 +121,7 @@ def _headers_of(refusal: WireError) -> tuple[tuple[str, str], ...]:
     match refusal:
         case UnsupportedEncoding():
             return (_ENCODINGS,)
-        case Busy():
+        case TooSlow():
             return (_RETRY_AFTER,)
         case _:
             return ()

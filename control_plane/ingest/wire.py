@@ -27,8 +27,8 @@ class BadBody(WireError):
     """The body is broken: truncated, not the announced compression, or undecodable."""
 
 
-class Busy(WireError):
-    """The body came too slowly; whoever sends it again may be served."""
+class TooSlow(WireError):
+    """The body came too slowly: nothing of it is used, and it may be sent again."""
 
     status = 503
 
@@ -108,7 +108,7 @@ def _pieces(stream: ByteStream, content_length: int | None, *, limits: Limits) -
         try:
             piece = stream.read(wanted)
         except SlowBody as refused:
-            raise Busy(f"{refused.strerror}; send it again") from refused
+            raise TooSlow(f"{refused.strerror}; send it again") from refused
         except BrokenChunks as broken:
             raise BadBody(broken.strerror) from broken
         except OSError as broken:
