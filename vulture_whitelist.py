@@ -56,5 +56,4 @@ _.__getattr__  # Python, of `import analysis` in a notebook
 _.variance_of_rate  # notebooks, which plan before there is any data
 _.with_ratio_margin  # benchmarks/proof and tests, which inject an amount the plain way
 _.collect  # prometheus_client, which asks a collector for its series
-_.is_skewed  # the page and the API of intake's health
-_.remedies  # as above
+_.remedies  # the API, which answers with the counts of intake's health as they are

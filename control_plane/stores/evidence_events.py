@@ -130,7 +130,7 @@ class VolumeEvent:
         check_count("by", self.by)
 
     def packed(self) -> list[object]:
-        """Return the event as evidence.lua reads it."""
+        """Return the event as evidence_5_calls.lua reads it."""
         conforming = -1 if self.is_conforming is None else int(self.is_conforming)
         target = [self.cell.name, self.counter]
         head = ["v", str(self.seen.digest), self.seen.bucket, "", "", 0, self.day.isoformat()]
@@ -148,7 +148,7 @@ class RefusedEvent:
     health: tuple[str, ...] = ()
 
     def packed(self) -> list[object]:
-        """Return the event as evidence.lua reads it."""
+        """Return the event as evidence_5_calls.lua reads it."""
         head = ["r", str(self.seen.digest), self.seen.bucket, "", "", 0, ""]
         return [*head, self.seen.second, [], -1, [], self.health]
 
@@ -164,7 +164,7 @@ class Sighting(NamedTuple):
     is_of_prompt: bool
 
     def packed(self) -> list[object]:
-        """Return the sighting as evidence.lua reads it."""
+        """Return the sighting as evidence_4_owners.lua reads it."""
         days = [_iso(self.day), _iso(self.oldest_kept)]
         return [self.pseudonym, self.version, self.producer, *days, int(self.is_of_prompt)]
 
@@ -210,7 +210,7 @@ class EvidenceBatch:
     refused: tuple[RefusedItems, ...] = ()
 
     def packed(self) -> bytes:
-        """Return the batch as evidence.lua reads it."""
+        """Return the batch as evidence_5_calls.lua reads it."""
         packed, others = PackedPrompts(), list[list[object]]()
         for event in self.events:
             match event:

@@ -21,7 +21,7 @@ class PromptKey(NamedTuple):
 class Like:
     """What many events tell alike, of whichever prompt and time. Two are the same if they are one.
 
-    `kind` is the letter that evidence_5_calls.lua knows it by, `guards` holds guard, name of the
+    `kind` is the letter that evidence_4_prompts.lua knows it by, `guards` holds guard, name of the
     cell and treatment of each, `conforming` is -1 for what is no record of the contract check.
     `numbers` are those of events that have none of their own.
     """

@@ -17,7 +17,6 @@ from tests.control_plane.ingest.qwen import (
 )
 
 CASE = cases()["shadow-success_only"]
-LATER_TRACE = "0102030405060708090a0b0c0d0e0f10"
 
 
 def later(item: Json, seconds: float) -> Json:
