@@ -8,7 +8,7 @@ from control_plane.access import Identity
 from control_plane.ingest.answers import Signal
 from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Receipt
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 
 
 class UnreadDoor(Door):

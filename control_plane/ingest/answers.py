@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from control_plane.ingest.rejections import Rejected
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 
 # OTLP allows 4 MiB for the whole answer; what a person reads fits in far less.
 MESSAGE_LIMIT = 1024

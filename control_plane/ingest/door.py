@@ -12,15 +12,13 @@ from control_plane.ingest.intake import Intake, Receipt
 from control_plane.ingest.otlp import ResourceLogs
 from control_plane.ingest.wire import (
     ACCEPTED_CONTENT_ENCODINGS,
-    Encoding,
-    Limits,
     TooSlow,
     UnsupportedEncoding,
     WireError,
     encoding_of,
     read_body,
 )
-from control_plane.otlp_door import OtlpAnswer, OtlpRequest
+from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, OtlpRequest
 from reducer.vocabulary import Role
 
 _ENCODINGS = ("Accept-Encoding", ACCEPTED_CONTENT_ENCODINGS)

@@ -9,8 +9,7 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]  # see above
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # see above
 
-from control_plane.ingest.wire import Encoding, Limits
-from control_plane.otlp_door import OtlpAnswer, OtlpDoor, OtlpRequest
+from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, OtlpDoor, OtlpRequest
 
 # opentelemetry-proto, collector/{logs,metrics,trace}/v1: one service for each signal.
 SIGNAL_OF_METHOD = {

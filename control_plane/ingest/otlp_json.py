@@ -40,7 +40,7 @@ from control_plane.ingest.otlp import (
 )
 from control_plane.ingest.quota import Quota, check_bucket_count
 from control_plane.ingest.rejections import Refusal, Rejected, RejectReason
-from control_plane.ingest.wire import Limits
+from control_plane.otlp_door import Limits
 
 Scopes = frozenset[str] | None
 Scope = TypeVar("Scope", ScopeLogs, ScopeMetrics, ScopeSpans)

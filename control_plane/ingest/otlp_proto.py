@@ -21,7 +21,7 @@ from control_plane.ingest.proto_points import read_metric
 from control_plane.ingest.proto_values import is_content, read_attributes
 from control_plane.ingest.quota import Quota
 from control_plane.ingest.rejections import Refusal, Rejected
-from control_plane.ingest.wire import Limits
+from control_plane.otlp_door import Limits
 
 Scopes = frozenset[str] | None
 

@@ -4,9 +4,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Protocol
 
-from control_plane.otlp_door import BrokenChunks, SlowBody
-from control_plane.otlp_door import Encoding as Encoding  # noqa: PLC0414  # offered here too
-from control_plane.otlp_door import Limits as Limits  # noqa: PLC0414  # as above
+from control_plane.otlp_door import BrokenChunks, Encoding, Limits, SlowBody
 
 PIECE = 64 * 1024
 GZIP_MEMBERS = 1024

@@ -25,8 +25,7 @@ from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
 from control_plane.ingest.otlp import Value
-from control_plane.ingest.wire import Encoding, Limits
-from control_plane.otlp_door import OtlpAnswer, OtlpRequest
+from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, OtlpRequest
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.phases import REFERENCE, TREATED
 from reducer.rollout.pseudonym import pseudonym_of

@@ -16,9 +16,8 @@ from control_plane.context import Context
 from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
-from control_plane.ingest.wire import Encoding
 from control_plane.jobs.worker import Worker
-from control_plane.otlp_door import OtlpRequest
+from control_plane.otlp_door import Encoding, OtlpRequest
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
 from tests.control_plane.lives import HOLDER

@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 
 from control_plane.client import Assignment, GuardTelemetry
 from control_plane.ingest.reading import Receiving, read_logs, read_metrics
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.guards.transition import BatchBucket, FailureBucket, Transition
 from reducer.vocabulary import (
     Decision,

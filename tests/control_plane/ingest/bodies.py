@@ -18,7 +18,8 @@ from control_plane.ingest import otlp_json, otlp_proto
 from control_plane.ingest.contract import UNITS
 from control_plane.ingest.otlp import KeyValues, ResourceLogs, ResourceMetrics, Value
 from control_plane.ingest.reading import Decoded, Receiving, read_logs
-from control_plane.ingest.wire import Encoding, Limits, encoding_of
+from control_plane.ingest.wire import encoding_of
+from control_plane.otlp_door import Encoding, Limits
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "otlp"
 LIMITS = Limits()

@@ -13,7 +13,7 @@ import orjson
 from control_plane.clock import fixed, from_ns
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.context import Context
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from control_plane.stores.evidence import OwnerDay
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode, Outcome

@@ -8,7 +8,7 @@ from control_plane.ingest.otlp import Value
 from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.records import PromptEnd, PromptStart
 from control_plane.ingest.rejections import IgnoreReason, RejectReason
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.vocabulary import Outcome
 from tests.control_plane.ingest.bodies import NOW_NS, decode_logs, log_request
 

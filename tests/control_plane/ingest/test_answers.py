@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from control_plane.ingest.answers import MESSAGE_LIMIT, Signal, explain, partial, status, success
 from control_plane.ingest.rejections import Rejected, RejectReason
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 
 RESPONSES: dict[Signal, tuple[type[Any], str, str]] = {
     Signal.LOGS: (ExportLogsServiceResponse, "rejected_log_records", "rejectedLogRecords"),

@@ -20,7 +20,8 @@ from control_plane.ingest.otlp import (
     Value,
 )
 from control_plane.ingest.rejections import Rejected, RejectReason
-from control_plane.ingest.wire import BadBody, Encoding, Limits, TooLarge
+from control_plane.ingest.wire import BadBody, TooLarge
+from control_plane.otlp_door import Encoding, Limits
 from tests.control_plane.ingest.bodies import (
     LIMITS,
     RESOURCE,

@@ -14,7 +14,7 @@ from control_plane.ingest.otlp import LogItem, Point, Span
 from control_plane.ingest.reading import Receiving, read_logs, read_metrics, read_spans
 from control_plane.ingest.records import PromptStart
 from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.vocabulary import Route
 from tests.control_plane.ingest.bodies import (
     LIMITS,

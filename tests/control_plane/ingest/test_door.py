@@ -13,8 +13,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ship
 from redis import Redis
 
 from control_plane.access import create_token, revoke_token
-from control_plane.ingest.wire import Encoding, Limits
-from control_plane.otlp_door import OtlpAnswer, signal_of
+from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, signal_of
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer

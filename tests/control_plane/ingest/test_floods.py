@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from control_plane.clock import NANOSECONDS, to_ns
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from control_plane.stores.keys import EvidenceKeys
 from reducer.vocabulary import Role
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of

@@ -19,7 +19,7 @@ from control_plane.errors import StartError
 from control_plane.grpc_server import THREADS, listen, run
 from control_plane.ingest import grpc_door
 from control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
-from control_plane.ingest.wire import Limits
+from control_plane.otlp_door import Limits
 from control_plane.settings import Settings
 from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from control_plane.ingest import contract, fields, json_envelope
 from control_plane.ingest.otlp_json import decode_logs
 from control_plane.ingest.rejections import Refusal
-from control_plane.ingest.wire import Encoding, Limits, TooLarge
+from control_plane.ingest.wire import TooLarge
+from control_plane.otlp_door import Encoding, Limits
 from tests.control_plane.hosts import Host
 from tests.control_plane.ingest.bodies import recorded
 
@@ -117,7 +118,8 @@ FULL_SIZE = {
 PROGRAM = """
 import io, resource, zlib
 from control_plane.ingest import otlp_json, otlp_proto
-from control_plane.ingest.wire import Limits, WireError, read_body
+from control_plane.ingest.wire import WireError, read_body
+from control_plane.otlp_door import Limits
 from tests.control_plane.ingest.test_slices import field
 
 SIZE = 16 * 1024 * 1024 - 64

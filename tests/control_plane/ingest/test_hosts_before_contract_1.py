@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from tests.control_plane.hosts import Prompt, logs, partial_of
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
 

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from control_plane.clock import to_ns
 from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode
 from tests.control_plane.hosts import (

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from control_plane.ingest.otlp import Value
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode
 from tests.control_plane.hosts import Event, Prompt, issued, logs, partial_of, pseudonym_in

@@ -10,7 +10,7 @@ from control_plane.commands.rollback import FoundViolation, latch
 from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.otlp import Value
 from control_plane.ingest.reading import Receiving, read_logs
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from control_plane.state import Action
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment

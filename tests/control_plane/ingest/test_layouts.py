@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from control_plane.ingest.otlp import Temporality
 from control_plane.ingest.proto_layouts import Layouts, Named, Tail
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from tests.control_plane.ingest import published
 from tests.control_plane.ingest.bodies import decode_metrics
 from tests.control_plane.ingest.test_slices import PAIRS, SERIES, TIMES, field, fixed, varint

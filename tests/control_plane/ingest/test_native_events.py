@@ -11,7 +11,7 @@ from control_plane.ingest.records import (
     Transition,
 )
 from control_plane.ingest.rejections import IgnoreReason, RejectReason
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.vocabulary import (
     Decision,
     DisruptionKind,

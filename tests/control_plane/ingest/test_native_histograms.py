@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from control_plane.ingest.reading import Decoded, Receiving, read_metrics
 from control_plane.ingest.records import DurationPoint
 from control_plane.ingest.rejections import RejectReason
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from tests.control_plane.hosts import encoded
 from tests.control_plane.ingest.bodies import NOW_NS, RESOURCE, any_value, decode_metrics
 

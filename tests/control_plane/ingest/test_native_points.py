@@ -3,7 +3,7 @@ import pytest
 from control_plane.ingest.reading import Receiving, read_metrics
 from control_plane.ingest.records import CounterPoint
 from control_plane.ingest.rejections import IgnoreReason, RejectReason
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.vocabulary import Mode
 from tests.control_plane.ingest.bodies import NOW_NS, counter_request, decode_metrics
 

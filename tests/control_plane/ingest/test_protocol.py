@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from tests.control_plane.hosts import Host, partial_of
 from tests.control_plane.worlds import ENVIRONMENT, NOW
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from control_plane.clock import to_ns
 from control_plane.ingest.otlp import Value
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from tests.control_plane.hosts import Prompt, Request, logs, partial_of
 from tests.control_plane.ingest.bodies import counter_request
 from tests.control_plane.worlds import ENVIRONMENT, NOW

@@ -12,7 +12,7 @@ from control_plane.ingest import contract
 from control_plane.ingest.forms import Forms
 from control_plane.ingest.proto_holes import find_holes
 from control_plane.ingest.records import PromptEnd, PromptStart, Transition
-from control_plane.ingest.wire import Encoding
+from control_plane.otlp_door import Encoding
 from reducer.vocabulary import (
     Mode,
 )

@@ -10,7 +10,8 @@ from control_plane.ingest.otlp import KeyValues
 from control_plane.ingest.proto_size import LARGE, MOST_FIELDS, check_size
 from control_plane.ingest.proto_values import NESTED_BYTES
 from control_plane.ingest.rejections import Rejected
-from control_plane.ingest.wire import BadBody, Encoding, TooLarge
+from control_plane.ingest.wire import BadBody, TooLarge
+from control_plane.otlp_door import Encoding
 from tests.control_plane.ingest import published
 from tests.control_plane.ingest.bodies import (
     TRANSITION,

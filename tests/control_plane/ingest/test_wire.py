@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from control_plane.ingest.wire import (
     BadBody,
-    Encoding,
-    Limits,
     TooLarge,
     UnsupportedEncoding,
     WireError,
     encoding_of,
     read_body,
 )
+from control_plane.otlp_door import Encoding, Limits
 
 LIMITS = Limits()
 SMALL = Limits(wire_bytes=1000, inflated_bytes=2000)
