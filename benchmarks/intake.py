@@ -49,10 +49,7 @@ from control_plane.ingest.intake import Intake  # noqa: E402
 from control_plane.ingest.otlp import ResourceLogs  # noqa: E402
 from control_plane.ingest.portions import Addition, portions  # noqa: E402
 from control_plane.ingest.reading import Receiving, read_logs  # noqa: E402
-from control_plane.otlp_door import (  # noqa: E402
-    Limits,
-    OtlpRequest,  # noqa: E402
-)
+from control_plane.otlp_door import Limits, OtlpRequest  # noqa: E402
 from control_plane.settings import Settings  # noqa: E402
 from control_plane.startup import open_store  # noqa: E402
 from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
