@@ -24,18 +24,12 @@ from control_plane.stores.cells import Cell  # noqa: E402
 from control_plane.stores.connection import check_version, connect  # noqa: E402
 from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
 from control_plane.stores.evidence import EvidenceStore  # noqa: E402
-from control_plane.stores.evidence_events import (  # noqa: E402
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Started,
-    Transitioned,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, VolumeEvent  # noqa: E402
 from control_plane.stores.evidence_points import PointEvent, Stream  # noqa: E402
 from control_plane.stores.functions import load_functions  # noqa: E402
+from control_plane.stores.prompt_events import PromptKey  # noqa: E402
+from control_plane.stores.prompt_news import Ended, Started, Transitioned  # noqa: E402
+from control_plane.stores.seen import Seen  # noqa: E402
 from reducer.vocabulary import Cohort, Mode, Outcome  # noqa: E402
 
 OWNERS = 10_000

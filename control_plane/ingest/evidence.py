@@ -41,6 +41,9 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
 from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
 from control_plane.stores.evidence_points import PointOwner
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Looped
+from control_plane.stores.seen import Seen
 from reducer import contract
 from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
 from reducer.rollout.assignment import Assignment, Forged, verify
@@ -98,7 +101,7 @@ class Bookkeeper:
 
     def expose(self, item: Exposed) -> Booked:
         """Return what a refused item with content adds: a violation, and no evidence."""
-        event = events.RefusedEvent(events.Seen(item.identity, item.time_ns // NANOSECONDS))
+        event = events.RefusedEvent(Seen(item.identity, item.time_ns // NANOSECONDS))
         assigned = self._behind(item.assignment_ids, item)
         if assigned is None:
             return Booked((counting(event, UNVOUCHED_VIOLATION, item.broken),))
@@ -166,12 +169,12 @@ class Bookkeeper:
     def _looped(self, record: LoopDetected, backing: Backing) -> events.PromptEvent:
         assigned, cell = backing
         return events.PromptEvent(
-            seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
+            seen=Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
             prompt=self._prompt(assigned.pseudonym, record.prompt_id),
             day=utc_day(record.time_ns),
             cells=(cell,),
             is_conforming=None,
-            news=events.Looped(),
+            news=Looped(),
             generation=assigned.generation,
         )
 
@@ -179,7 +182,7 @@ class Bookkeeper:
         assigned, cell = backing
         began = began_ns(record)
         return events.PromptEvent(
-            seen=events.Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
+            seen=Seen(self._identity(record, assigned), record.time_ns // NANOSECONDS),
             prompt=self._prompt(assigned.pseudonym, record.prompt_id),
             day=utc_day(began),
             cells=(cell,),
@@ -260,7 +263,7 @@ class Bookkeeper:
         elif isinstance(record, PromptPart):
             counter = f"{name}{{part={record.part.packed()[0]}}}"
         return events.VolumeEvent(
-            seen=events.Seen(
+            seen=Seen(
                 volume_identity(record, guard=guard, mode=mode), record.time_ns // NANOSECONDS
             ),
             day=utc_day(record.time_ns),
@@ -366,9 +369,9 @@ def _known(guard: str | None) -> str:
     return UNNAMED_GUARD if guard is None or guard not in CATALOGUE else guard
 
 
-def _prompt(pseudonym: str, prompt_id: str) -> events.PromptKey:
+def _prompt(pseudonym: str, prompt_id: str) -> PromptKey:
     suffix = prompt_digest(pseudonym, prompt_id)[0]
-    return events.PromptKey(pseudonym, suffix, _owner_bucket(pseudonym))
+    return PromptKey(pseudonym, suffix, _owner_bucket(pseudonym))
 
 
 # All of a cohort have the same one.

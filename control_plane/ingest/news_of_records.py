@@ -14,9 +14,10 @@ from control_plane.ingest.records import (
     Transition,
 )
 from control_plane.ingest.wordings import EndNumbers
-from control_plane.stores import evidence_events as events
 from control_plane.stores.evidence_parts import Opened
 from control_plane.stores.prompt_events import Numbers
+from control_plane.stores.prompt_news import Disrupted, Ended, PromptNews, Started, Transitioned
+from control_plane.stores.seen import MOST
 from reducer.vocabulary import Decision, GuardPhase, ResetReason
 
 PromptRecord: TypeAlias = (
@@ -52,16 +53,16 @@ def began_ns(record: PromptRecord) -> int:
     return record.time_ns
 
 
-def news_of(record: PromptRecord, began: int) -> events.PromptNews:
+def news_of(record: PromptRecord, began: int) -> PromptNews:
     """Return what the record adds to its prompt, which began at `began` nanoseconds."""
     match record:
         case PromptStart():
-            return events.Started(utc_hour(began))
+            return Started(utc_hour(began))
         case PromptEnd():
-            return events.Ended(
+            return Ended(
                 outcome=record.outcome,
                 # Each was checked alone; the store's sums end at the same number.
-                tokens=min((record.input_tokens or 0) + (record.output_tokens or 0), events.MOST),
+                tokens=min((record.input_tokens or 0) + (record.output_tokens or 0), MOST),
                 turns=record.turns or 0,
                 duration_bucket=duration_bucket(record.duration_seconds),
                 transitions=record.transitions,
@@ -69,7 +70,7 @@ def news_of(record: PromptRecord, began: int) -> events.PromptNews:
                 hour=utc_hour(began),
             )
         case Transition():
-            return events.Transitioned(
+            return Transitioned(
                 sequence=record.sequence,
                 is_would_stop=record.decision in _WOULD_STOP,
                 is_stop=record.decision in _STOPS,
@@ -80,7 +81,7 @@ def news_of(record: PromptRecord, began: int) -> events.PromptNews:
                 is_unwarned=_is_unwarned(record),
             )
         case PromptDisruption():
-            return events.Disrupted(record.kind)
+            return Disrupted(record.kind)
         case PromptPart():
             return record.part
         case SessionOpened():
@@ -98,7 +99,7 @@ def ended_numbers(place: int, time_ns: int, numbers: EndNumbers) -> tuple[int, N
     tokens = (input_tokens or 0) + (output_tokens or 0)
     return began, (
         place,
-        min(tokens, events.MOST),
+        min(tokens, MOST),
         turns or 0,
         False if bucket is None else bucket,
         -1 if transitions is None else transitions,

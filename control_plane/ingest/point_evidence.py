@@ -7,13 +7,8 @@ from control_plane.ingest.event_time import utc_day, utc_hour
 from control_plane.ingest.identity import instance_digest
 from control_plane.ingest.records import CounterPoint, DurationPoint
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import (
-    ENDED_PLACE,
-    OUTCOME_PLACES,
-    STARTED_PLACE,
-    Seen,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import ENDED_PLACE, STARTED_PLACE, VolumeEvent
+from control_plane.stores.evidence_parts import OUTCOME_PLACES
 from control_plane.stores.evidence_points import (
     EXPLICIT_BOUNDS_POINT,
     OVERFLOW_POINT,
@@ -21,6 +16,7 @@ from control_plane.stores.evidence_points import (
     PointOwner,
     Stream,
 )
+from control_plane.stores.seen import Seen
 from reducer import contract
 from reducer.vocabulary import Decision, ResetReason
 

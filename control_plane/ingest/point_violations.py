@@ -7,7 +7,8 @@ from control_plane.ingest.booked import Booked, counting
 from control_plane.ingest.identity import digest63
 from control_plane.ingest.records import CounterPoint, DurationPoint
 from control_plane.ingest.violations import declared_by, vouched
-from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, RefusedEvent, Seen
+from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, RefusedEvent
+from control_plane.stores.seen import Seen
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.invariants import TransitionFacts, immediate_violations
 from reducer.vocabulary import Decision, Invariant, Mode, ResetReason

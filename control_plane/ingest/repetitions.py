@@ -12,8 +12,8 @@ from control_plane.ingest.news_of_records import ended_numbers
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.tellings import AT_START, Tellings
 from control_plane.ingest.wordings import NO_NUMBERS, Repeated, Said, Worded
-from control_plane.stores.evidence_events import PromptKey, Sighting
-from control_plane.stores.prompt_events import BookedTuple, Numbers, PromptEvents
+from control_plane.stores.evidence_events import Sighting
+from control_plane.stores.prompt_events import BookedTuple, Numbers, PromptEvents, PromptKey
 
 Vouch = Callable[[tuple[str, ...], str, str | None], Sequence[Backing]]
 

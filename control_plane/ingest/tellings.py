@@ -22,8 +22,9 @@ from control_plane.ingest.records import (
 from control_plane.ingest.violations import broken_by
 from control_plane.ingest.wordings import Worded, Wording
 from control_plane.stores import evidence_events as events
-from control_plane.stores.evidence_events import OUTCOME_PLACES, PromptKey, Seen
-from control_plane.stores.prompt_events import Like
+from control_plane.stores.evidence_parts import OUTCOME_PLACES
+from control_plane.stores.prompt_events import Like, PromptKey
+from control_plane.stores.seen import Seen
 from reducer import contract
 from reducer.vocabulary import Mode
 

@@ -7,25 +7,25 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_parts import OUTCOME_PLACES as OUTCOME_PLACES  # noqa: PLC0414  # offered here too
 from control_plane.stores.evidence_parts import Opened
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
-from control_plane.stores.prompt_events import BookedEvent, Like, PackedPrompts, PromptEvents
-from control_plane.stores.prompt_events import Numbers as Numbers  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_events import PromptKey as PromptKey  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import Disrupted as Disrupted  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import Ended as Ended  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import Looped as Looped  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import PromptNews as PromptNews  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import Started as Started  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import Transitioned as Transitioned  # noqa: PLC0414  # offered here too
-from control_plane.stores.prompt_news import kind_and_numbers
-from control_plane.stores.prompt_news import numbers_of_news as numbers_of_news  # noqa: PLC0414  # offered here too
+from control_plane.stores.prompt_events import (
+    BookedEvent,
+    Like,
+    PackedPrompts,
+    PromptEvents,
+    PromptKey,
+)
+from control_plane.stores.prompt_news import (
+    Looped,
+    PromptNews,
+    Transitioned,
+    kind_and_numbers,
+    numbers_of_news,
+)
 from control_plane.stores.refused_items import RefusedItems
-from control_plane.stores.seen import MOST as MOST  # noqa: PLC0414  # offered here too
-from control_plane.stores.seen import Seen as Seen  # noqa: PLC0414  # offered here too
-from control_plane.stores.seen import check_count
+from control_plane.stores.seen import Seen, check_count
 
 # Places in an owner-day row, as evidence.lua has them; those of outcomes are with the parts.
 STARTED_PLACE, ENDED_PLACE = 1, 16

@@ -13,16 +13,11 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.connection import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import (
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    PromptNews,
-    Seen,
-    Started,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
 from control_plane.stores.functions import load_functions
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Ended, PromptNews, Started
+from control_plane.stores.seen import Seen
 from reducer.vocabulary import Cohort, Mode, Outcome
 from tests.control_plane.web_workers import PATIENCE_S
 

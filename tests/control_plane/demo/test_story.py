@@ -11,7 +11,8 @@ from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.otlp import LogItem, ResourceLogs, ScopeLogs
 from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.records import LoopDetected
-from control_plane.stores.evidence_events import Looped, PromptEvent
+from control_plane.stores.evidence_events import PromptEvent
+from control_plane.stores.prompt_news import Looped
 from reducer.rollout.assignment import Assignment, issue
 from reducer.rollout.days import day_start
 from reducer.rollout.pseudonym import pseudonym_of

@@ -1,15 +1,10 @@
 import pytest
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import (
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    PromptNews,
-    Seen,
-    Started,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Ended, PromptNews, Started
+from control_plane.stores.seen import Seen
 from reducer.rollout.pseudonym import pack
 from reducer.vocabulary import Cohort, Mode, Outcome
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE, REASON, assert_problem

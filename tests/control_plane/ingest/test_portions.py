@@ -10,8 +10,9 @@ from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
 from control_plane.ingest.portions import PORTION, Addition, portions
-from control_plane.stores.evidence_events import RefusedEvent, Seen, Sighting
+from control_plane.stores.evidence_events import RefusedEvent, Sighting
 from control_plane.stores.prompt_events import Like, PromptEvents, PromptKey
+from control_plane.stores.seen import Seen
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION
 

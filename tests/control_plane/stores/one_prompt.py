@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import PromptKey
+from control_plane.stores.prompt_events import PromptKey
 from reducer.vocabulary import Cohort, Mode
 
 HERE = "internal"

@@ -8,15 +8,9 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import (
-    OUTCOME_PLACES,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Started,
-    Transitioned,
-)
+from control_plane.stores.evidence_events import PromptEvent
 from control_plane.stores.evidence_parts import (
+    OUTCOME_PLACES,
     Answered,
     Began,
     Called,
@@ -27,6 +21,9 @@ from control_plane.stores.evidence_parts import (
     RequestFailed,
     Stopped,
 )
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Started, Transitioned
+from control_plane.stores.seen import Seen
 from reducer.vocabulary import Cohort, Mode, Outcome
 from tests.control_plane.stores.prompt_histories import DAY
 

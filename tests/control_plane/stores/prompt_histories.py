@@ -14,19 +14,18 @@ from hypothesis import strategies as st
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import OwnerDay
-from control_plane.stores.evidence_events import (
-    OUTCOME_PLACES,
+from control_plane.stores.evidence_events import PromptEvent
+from control_plane.stores.evidence_parts import OUTCOME_PLACES
+from control_plane.stores.prompt_events import BookedEvent, Like, PromptEvents, PromptKey
+from control_plane.stores.prompt_news import (
     Disrupted,
     Ended,
     Looped,
-    PromptEvent,
-    PromptKey,
     PromptNews,
-    Seen,
     Started,
     Transitioned,
 )
-from control_plane.stores.prompt_events import BookedEvent, Like, PromptEvents
+from control_plane.stores.seen import Seen
 from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
 
 DAY = date(2026, 11, 20)

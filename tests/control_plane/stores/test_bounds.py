@@ -7,19 +7,14 @@ import pytest
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import KEPT_DAYS, EvidenceStore, Written
-from control_plane.stores.evidence_events import (
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Sighting,
-    Started,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, Sighting, VolumeEvent
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Started
 from control_plane.stores.retention import RetentionStore
+from control_plane.stores.seen import Seen
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Mode
 from tests.control_plane.stores.one_prompt import FRIDAY, GUARD, HERE

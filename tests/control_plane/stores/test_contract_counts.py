@@ -5,15 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from control_plane.stores.evidence_events import (
-    Disrupted,
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptNews,
-    Seen,
-    Started,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
+from control_plane.stores.prompt_news import Disrupted, Ended, PromptNews, Started
+from control_plane.stores.seen import Seen
 from reducer.vocabulary import DisruptionKind, Outcome
 from tests.control_plane.stores.one_prompt import FRIDAY, GUARD, HERE, NOW, OTHER_GUARD, OWNER
 

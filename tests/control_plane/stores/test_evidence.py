@@ -6,20 +6,11 @@ import redis
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore, Written
-from control_plane.stores.evidence_events import (
-    MOST,
-    Disrupted,
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    PromptNews,
-    Seen,
-    Started,
-    Transitioned,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, VolumeEvent
 from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Disrupted, Ended, PromptNews, Started, Transitioned
+from control_plane.stores.seen import MOST, Seen
 from reducer.vocabulary import Cohort, DisruptionKind, Mode, Outcome
 from tests.control_plane.stores.one_prompt import (
     FRIDAY,

@@ -8,18 +8,12 @@ import pytest
 import redis
 
 from control_plane.stores.evidence import EvidenceStore, Written
-from control_plane.stores.evidence_events import (
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Sighting,
-    Started,
-    Transitioned,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, Sighting
 from control_plane.stores.keys import EvidenceKeys
-from control_plane.stores.prompt_events import Like, PromptEvents
+from control_plane.stores.prompt_events import Like, PromptEvents, PromptKey
+from control_plane.stores.prompt_news import Started, Transitioned
 from control_plane.stores.replies import text, whole
+from control_plane.stores.seen import Seen
 from reducer.vocabulary import Mode
 from tests.control_plane.stores.one_prompt import GUARD, HERE, OWNER
 from tests.control_plane.stores.prompt_histories import DAY

@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import (
-    Ended,
-    EvidenceBatch,
-    Looped,
-    PromptEvent,
-    PromptNews,
-    Seen,
-    Started,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
 from control_plane.stores.evidence_import import check_owner_day, packed
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import SUMS, OwnerDay, unpacked
 from control_plane.stores.packing import pack
+from control_plane.stores.prompt_news import Ended, Looped, PromptNews, Started
+from control_plane.stores.seen import Seen
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Outcome
 from tests.control_plane.stores.one_prompt import (

@@ -18,23 +18,15 @@ from control_plane.store_url import StoreKind
 from control_plane.stores.cells import Cell
 from control_plane.stores.clients import primaries
 from control_plane.stores.evidence import EvidenceStore, Written
-from control_plane.stores.evidence_events import (
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    PromptNews,
-    Seen,
-    Sighting,
-    Started,
-    Transitioned,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, Sighting, VolumeEvent
 from control_plane.stores.functions import libraries
 from control_plane.stores.intake_health import IntakeHealthStore
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Ended, PromptNews, Started, Transitioned
 from control_plane.stores.refused_items import RefusedItems
+from control_plane.stores.seen import Seen
 from control_plane.stores.shards import SHARDS_OF_A_CLUSTER
 from control_plane.stores.suspects import SuspectStore
 from reducer.vocabulary import Cohort, Invariant, Mode, Outcome

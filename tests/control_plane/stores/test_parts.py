@@ -10,16 +10,12 @@ from hypothesis import HealthCheck, given, settings
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import (
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Started,
-    Transitioned,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
 from control_plane.stores.evidence_parts import Answered, Called, Closed, Finished
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Started, Transitioned
+from control_plane.stores.seen import Seen
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Outcome
 from tests.control_plane.stores.part_histories import CELL, OWNER, sums_of, told

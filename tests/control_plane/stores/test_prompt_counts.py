@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import (
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Started,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, VolumeEvent
 from control_plane.stores.evidence_points import PointEvent, Stream
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Started
+from control_plane.stores.seen import Seen
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Mode
 

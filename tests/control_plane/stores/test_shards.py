@@ -11,16 +11,15 @@ from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import (
     EvidenceBatch,
     PromptEvent,
-    PromptKey,
     RefusedEvent,
-    Seen,
     Sighting,
-    Started,
     VolumeEvent,
 )
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
-from control_plane.stores.prompt_events import PromptEvents
+from control_plane.stores.prompt_events import PromptEvents, PromptKey
+from control_plane.stores.prompt_news import Started
 from control_plane.stores.refused_items import RefusedItems
+from control_plane.stores.seen import Seen
 from control_plane.stores.shards import (
     FIRST,
     OWNER_BUCKETS,

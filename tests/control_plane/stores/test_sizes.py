@@ -7,17 +7,11 @@ from datetime import date
 
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import (
-    Ended,
-    EvidenceBatch,
-    PromptEvent,
-    PromptKey,
-    Seen,
-    Started,
-    Transitioned,
-    VolumeEvent,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, VolumeEvent
 from control_plane.stores.keys import EvidenceKeys
+from control_plane.stores.prompt_events import PromptKey
+from control_plane.stores.prompt_news import Ended, Started, Transitioned
+from control_plane.stores.seen import Seen
 from reducer.vocabulary import Cohort, Mode, Outcome
 
 POINT = VolumeEvent(

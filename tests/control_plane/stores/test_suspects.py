@@ -6,13 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import (
-    EvidenceBatch,
-    PromptEvent,
-    Seen,
-    Started,
-    Transitioned,
-)
+from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
+from control_plane.stores.prompt_news import Started, Transitioned
+from control_plane.stores.seen import Seen
 from control_plane.stores.suspects import SuspectStore, Worth
 from reducer.vocabulary import Invariant
 from tests.control_plane.stores.one_prompt import GUARD, HERE, OWNER
