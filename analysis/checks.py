@@ -1,12 +1,12 @@
 """The checks of a gate beside its metrics. What was not reported is no data, never zero."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from analysis.balance import balance
 from analysis.consistency import stop_consistency
-from analysis.evidence import Share, WaveEvidence, days_used
+from analysis.evidence import Share, WaveDay, WaveEvidence, days_used
 from analysis.frames import Settled
 from analysis.purity import version_purity
 from analysis.report import Check, CheckResult
@@ -57,20 +57,26 @@ def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     skipped = [day for day in evidence.days if not day.is_complete]
     sentence = f"{used} of {needed} complete days"
     if skipped:
-        of_last = f"{skipped[-1].day.isoformat()}: {skipped[-1].reason or 'not complete'}"
         does = "day does" if len(skipped) == 1 else "days do"
-        sentence += f"; {len(skipped)} {does} not count ({of_last})"
-    noted = [day for day in evidence.days if day.reason and day.day in days]
+        told = _last_of(skipped, skipped[-1].reason or "not complete")
+        sentence += f"; {len(skipped)} {does} not count ({told})"
+    noted = [day for day in evidence.days if day.notes and day.day in days]
     if noted:
-        of_last = f"{noted[-1].day.isoformat()}: {noted[-1].reason}"
         are = "is" if len(noted) == 1 else "are"
-        sentence += f"; {len(noted)} of the days used {are} not exact ({of_last})"
+        told = _last_of(noted, "; ".join(note.sentence for note in noted[-1].notes))
+        sentence += f"; {len(noted)} of the days used {are} not exact ({told})"
     so_far = Verdict.UNPROVEN if used else Verdict.NO_DATA
     verdict = Verdict.WITHIN if used >= needed else so_far
     numbers = {"complete": used, "declared": needed, "not_counted": len(skipped)}
     if noted:
-        numbers["not_exact"] = len(noted)
+        numbers["noted"] = len(noted)
     return CheckResult(Check.DWELL, verdict, f"{sentence}.", numbers)
+
+
+def _last_of(days: Sequence[WaveDay], told: str) -> str:
+    """Return what is told of the last of the days; of the others their pages tell it."""
+    which = "" if len(days) == 1 else "the last, "
+    return f"{which}{days[-1].day.isoformat()}: {told}"
 
 
 def _coverage(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:

@@ -11,6 +11,7 @@ from analysis.baseline import Baseline
 from analysis.histograms import Durations
 from analysis.report import Comparison
 from analysis.weekdays import MatchedEvidence
+from reducer.rollout.days import DayNote
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Gate, Invariant
 
@@ -19,12 +20,13 @@ from reducer.vocabulary import Cohort, Gate, Invariant
 class WaveDay:
     """One UTC day of a wave; `reason` says in words why an incomplete one does not count.
 
-    Of a complete one it says what its evidence does not tell exactly, None when it tells all so.
+    `notes` say what is not exact of the evidence that counts on it.
     """
 
     day: dt.date
     is_complete: bool
     reason: str | None
+    notes: tuple[DayNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

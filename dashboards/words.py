@@ -7,6 +7,7 @@ from datetime import date
 from control_plane.queries.pages import TelemetryState, WaveDayLine
 from control_plane.queries.pages_evaluation import CheckView, EvaluationView, NoteView
 from dashboards import formatting as fmt
+from reducer.rollout.days import DayNote
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
 
 MODE_GLYPHS = {Mode.OFF: "○", Mode.SHADOW: "◔", Mode.WARN: "◑", Mode.ENFORCE: "●"}
@@ -129,14 +130,9 @@ def note_name(topic: str) -> str:
     return NOTE_NAMES.get(topic, readable(topic).capitalize())
 
 
-def note_mark(note: str) -> str:
-    """Return the word that a note of a day begins with, as `smeared`; a note without one whole."""
-    return note.partition(": ")[0]
-
-
-def days_by_note(days: Iterable[WaveDayLine]) -> Mapping[str, Sequence[date]]:
+def days_by_note(days: Iterable[WaveDayLine]) -> Mapping[DayNote, Sequence[date]]:
     """Return each note of the days once, with the days that it is of, in their order."""
-    noted: defaultdict[str, list[date]] = defaultdict(list)
+    noted: defaultdict[DayNote, list[date]] = defaultdict(list)
     for each in days:
         for note in each.notes:
             noted[note].append(each.day)

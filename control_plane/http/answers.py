@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from control_plane.http.problems import MEDIA_TYPE
 from control_plane.queries.conditions import ConditionView
+from reducer.rollout.days import NoteMark
 
 Each = TypeVar("Each", bound=BaseModel)
 
@@ -36,6 +37,13 @@ class Condition(Answer):
     reason: str
     message: str
     last_transition: datetime | None
+
+
+class DayNoteAnswer(ReadAnswer):
+    """One thing that is not exact of a day: counts across midnight, of no attributes or event."""
+
+    mark: NoteMark
+    sentence: str
 
 
 class Page(Answer, Generic[Each]):

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 
 from control_plane.http import answers, requests
-from control_plane.http.answers import Answer, Condition
+from control_plane.http.answers import Answer, Condition, DayNoteAnswer
 from control_plane.http.resources import environment_address, rollout_address
 from control_plane.queries import cards, conditions
 from control_plane.queries.days import wave_days
@@ -55,13 +55,13 @@ class RolloutAnswer(Answer):
 class WaveDayAnswer(Answer):
     """One UTC day; `reason` says why it does not count (yet).
 
-    `notes` say what counters and events do not tell alike of it, complete or not.
+    `notes` say what is not exact of it, complete or not.
     """
 
     day: date
     is_complete: bool
     reason: str | None
-    notes: list[str]
+    notes: list[DayNoteAnswer]
 
 
 class WaveAnswer(Answer):
@@ -162,7 +162,7 @@ def wave_answer(rollout: Rollout, wave: Wave) -> WaveAnswer:
                 day=each.day,
                 is_complete=each.is_complete,
                 reason=each.reason,
-                notes=list(each.notes),
+                notes=[DayNoteAnswer.model_validate(note) for note in each.notes],
             )
             for each in days
         ],

@@ -7,7 +7,7 @@ from flask import Response
 from pydantic import Field
 
 from control_plane.http import answers, requests
-from control_plane.http.answers import Answer, Page, ReadAnswer, respond
+from control_plane.http.answers import Answer, DayNoteAnswer, Page, ReadAnswer, respond
 from control_plane.http.parameters import EnvironmentPath, PageQuery
 from control_plane.http.resources import environment_address, resource
 from control_plane.queries import cards
@@ -103,13 +103,13 @@ class PromptCountsAnswer(ReadAnswer):
 class DayHealthAnswer(ReadAnswer):
     """A UTC day that is over; `reason` says why it is not complete, null when it is.
 
-    `notes` say what counters and events do not tell alike of it. `prompts` are by version, of at
-    most 32 versions those with the most.
+    `notes` say what is not exact of it. `prompts` are by version, of at most 32 versions those with
+    the most.
     """
 
     day: date
     reason: str | None
-    notes: list[str]
+    notes: list[DayNoteAnswer]
     prompts: list[PromptCountsAnswer]
 
 

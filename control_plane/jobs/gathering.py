@@ -15,6 +15,7 @@ from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
 from control_plane.queries.days import WaveDayView, complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
+from reducer.rollout.days import DayNote
 from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import EvidenceSource, Rollout, Wave
 from reducer.vocabulary import Gate, Invariant, Mode
@@ -72,7 +73,7 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         wave=wave,
         declared_days=declared,
         days=tuple(
-            WaveDay(each.day, each.is_complete, each.reason or _not_exact(each, source))
+            WaveDay(each.day, each.is_complete, each.reason, _notes(each, source))
             for each in days
             if not each.is_running
         ),
@@ -90,9 +91,9 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
     return Found(gathered, rows)
 
 
-def _not_exact(day: WaveDayView, source: EvidenceSource) -> str | None:
+def _notes(day: WaveDayView, source: EvidenceSource) -> tuple[DayNote, ...]:
     # Events are exact, whatever counters tell of the day.
-    return "; ".join(day.notes) or None if source is EvidenceSource.COUNTERS else None
+    return day.notes if source is EvidenceSource.COUNTERS else ()
 
 
 class _Before(NamedTuple):

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from control_plane.context import Context
 from reducer.rollout.days import (
     COMPARED_DAYS,
+    DayNote,
     SealedDay,
     day_notes,
     day_start,
@@ -22,13 +23,13 @@ NOT_OVER = "it is not over yet"
 class WaveDayView:
     """One UTC day of a wave; `reason` says why it does not count (yet).
 
-    `notes` say what counters and events do not tell alike of it, complete or not.
+    `notes` say what is not exact of it, complete or not.
     """
 
     day: date
     is_complete: bool
     reason: str | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[DayNote, ...] = ()
 
     @property
     def is_running(self) -> bool:

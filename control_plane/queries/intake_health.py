@@ -14,7 +14,7 @@ from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.state import Rollback
 from control_plane.stores.intake_health import InstanceCounts, SourceCounts, TreatedRecords
 from control_plane.stores.sealed_days import PromptCounts
-from reducer.rollout.days import COMPARED_DAYS, day_notes, why_incomplete
+from reducer.rollout.days import COMPARED_DAYS, DayNote, day_notes, why_incomplete
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Mode
 
@@ -59,13 +59,13 @@ class StillEnforcing:
 class DayHealth:
     """One UTC day of the environment; `reason` says why it is not complete (yet).
 
-    `notes` say what counters and events do not tell alike of it, complete or not. `prompts` are
-    what both tell of its prompts, by version, of at most 32 versions those with the most.
+    `notes` say what is not exact of it, complete or not. `prompts` are what counters and events
+    tell of its prompts, by version, of at most 32 versions those with the most.
     """
 
     day: date
     reason: str | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[DayNote, ...] = ()
     prompts: tuple[PromptCounts, ...] = ()
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 
+from reducer.rollout.days import DayNote
 from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
 
 
@@ -144,13 +145,13 @@ class OverviewPage:
 class WaveDayLine:
     """One UTC day of the running wave; `reason` says why a day does not count (yet).
 
-    `notes` say what counters and events do not tell alike of it, complete or not.
+    `notes` say what is not exact of it, complete or not.
     """
 
     day: date
     is_complete: bool
     reason: str | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[DayNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
 from math import isnan
 
 MAX_OUTAGE_SECONDS = 300
@@ -42,6 +43,22 @@ class SealedDay:
     uncounted: int = 0
     unwitnessed: int = 0
     untold: int = 0
+
+
+class NoteMark(StrEnum):
+    """What is not exact of a day: counts across midnight, of no attributes, or of no event."""
+
+    SMEARED = "smeared"
+    OVERFLOWED = "overflowed"
+    UNTOLD = "untold"
+
+
+@dataclass(frozen=True, slots=True)
+class DayNote:
+    """One thing that is not exact of a day; `sentence` says it in words, with its numbers."""
+
+    mark: NoteMark
+    sentence: str
 
 
 def day_start(day: date) -> datetime:
@@ -115,25 +132,28 @@ def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
     return None
 
 
-def day_notes(sealed: SealedDay) -> tuple[str, ...]:
-    """Return in words what counters and events do not tell alike of a day, complete or not.
+def day_notes(sealed: SealedDay) -> tuple[DayNote, ...]:
+    """Return what is not exact of a day, complete or not.
 
     What counters do not tell exactly does not touch a gate that rests on events.
     """
-    told: list[str] = []
+    found: list[DayNote] = []
     if sealed.smeared:
-        told.append(
-            f"smeared: {_points(sealed.smeared)} of counters cross midnight, so what happened "
-            "around it may count on the day beside"
+        sentence = (
+            f"{_points(sealed.smeared)} of counters cross midnight, so what happened around it may "
+            "count on the day beside"
         )
+        found.append(DayNote(NoteMark.SMEARED, sentence))
     if sealed.overflowed:
-        told.append(
-            f"overflowed: {_points(sealed.overflowed)} of counters came without attributes, beyond "
-            "the cardinality limit of an SDK, so totals are whole and counts by outcome are not"
+        sentence = (
+            f"{_points(sealed.overflowed)} of counters came without attributes, beyond the "
+            "cardinality limit of an SDK, so totals are whole and counts by outcome are not"
         )
+        found.append(DayNote(NoteMark.OVERFLOWED, sentence))
     if sealed.untold:
-        told.append(f"untold: counters show {_many(sealed.untold, 'prompt')} that no event tells")
-    return tuple(told)
+        sentence = f"counters show {_many(sealed.untold, 'prompt')} that no event tells"
+        found.append(DayNote(NoteMark.UNTOLD, sentence))
+    return tuple(found)
 
 
 def _points(many: int) -> str:

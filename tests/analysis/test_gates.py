@@ -221,7 +221,8 @@ def test_the_first_declared_complete_days_are_used_and_later_ones_are_not(good_o
             {"days": days(0, incomplete=2)},
             Verdict.NO_DATA,
             Check.DWELL,
-            "0 of 7 complete days; 2 days do not count",
+            "0 of 7 complete days; 2 days do not count "
+            "(the last, 2026-11-21: intake was out for 12 min)",
             id="no day",
         ),
     ],

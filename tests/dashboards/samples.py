@@ -30,6 +30,7 @@ from control_plane.queries.pages_changes import (
     ViolationLine,
 )
 from control_plane.queries.pages_evaluation import EvaluationView, JsonValue, evaluation_view
+from reducer.rollout.days import DayNote, NoteMark
 from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
 
 NOW = datetime(2026, 11, 29, 12, 4, 31, tzinfo=UTC)
@@ -258,6 +259,7 @@ LATCHED = replace(
     next_step=NextStep(Mode.WARN, None, False, "The latch holds until an operator acknowledges."),
 )
 OVERVIEW = OverviewPage(FRAME, (CARD, PUBLIC))
+SMEARED = DayNote(NoteMark.SMEARED, "3 points cross midnight")
 GUARD_PAGE = GuardPage(
     frame=FRAME,
     card=CARD,
@@ -265,7 +267,7 @@ GUARD_PAGE = GuardPage(
     etag='"r9"',
     roster=RosterView(1243, "5f1e7c29a0b94c55", "guardwave-draw-1"),
     days=(
-        WaveDayLine(date(2026, 11, 27), True, None, ("smeared: 3 points cross midnight",)),
+        WaveDayLine(date(2026, 11, 27), True, None, (SMEARED,)),
         WaveDayLine(date(2026, 11, 28), False, "intake was away for 12 min"),
         WaveDayLine(date(2026, 11, 29), False, None),
     ),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reducer.rollout.days import (
     SEAL_DELAY,
+    NoteMark,
     SealedDay,
     complete_days,
     day_notes,
@@ -220,10 +221,10 @@ def test_a_smeared_day_counts_and_is_told():
     smeared = replace(GOOD, smeared=1200)
     assert why_incomplete(smeared, before(7), coverage_floor=None) is None
     (note,) = day_notes(smeared)
-    assert note.startswith("smeared: 1,200 points of counters cross midnight")
+    assert note.mark is NoteMark.SMEARED
+    assert note.sentence.startswith("1,200 points of counters cross midnight")
 
 
 def test_notes_tell_each_thing_that_is_not_exact():
     assert day_notes(GOOD) == ()
-    told = [note.partition(":")[0] for note in day_notes(replace(SHORT, untold=1))]
-    assert told == ["smeared", "overflowed", "untold"]
+    assert [note.mark for note in day_notes(replace(SHORT, untold=1))] == list(NoteMark)

@@ -15,7 +15,7 @@ from control_plane.jobs.sealing import seal_due_days
 from control_plane.queries.days import wave_days
 from control_plane.queries.intake_health import environment_days
 from control_plane.state import Action
-from reducer.rollout.days import day_start
+from reducer.rollout.days import NoteMark, day_start
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Metric, Mode
 from tests.control_plane.counting import CUMULATIVE, DELTA, Interval, hours_of, metrics
@@ -157,11 +157,11 @@ def test_a_day_that_counters_smear_counts_and_the_evaluation_says_so(life):
         each for each in wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS) if each.notes
     ]
     assert [each.is_complete for each in smeared] == [True, True]
-    assert all("smeared: " in note for each in smeared for note in each.notes)
+    assert {note.mark for each in smeared for note in each.notes} == {NoteMark.SMEARED}
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert dwell["verdict"] == "within"
-    assert dwell["numbers"]["not_exact"] == 2
+    assert dwell["numbers"]["noted"] == 2
     assert "2 of the days used are not exact" in dwell["sentence"]
     assert "cross midnight" in dwell["sentence"]
 
@@ -190,7 +190,8 @@ def test_a_day_whose_counters_lost_their_attributes_does_not_count(life):
     assert day.reason == "1 point came without attributes, beyond the cardinality limit of an SDK"
     by_events = {each.day: each for each in environment_days(life.context, ENVIRONMENT)}[day.day]
     assert by_events.reason == "no prompt ended on it"
-    assert any("overflowed: 1 point" in note for note in by_events.notes)
+    (overflowed,) = [note for note in by_events.notes if note.mark is NoteMark.OVERFLOWED]
+    assert overflowed.sentence.startswith("1 point of counters came without attributes")
 
 
 def test_a_smeared_day_changes_nothing_where_events_are_the_evidence(life):

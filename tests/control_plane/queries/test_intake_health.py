@@ -11,7 +11,7 @@ from control_plane.ingest.rejections import RejectReason
 from control_plane.jobs.sealing import seal_due_days
 from control_plane.queries.intake_health import environment_days, intake_health
 from reducer.rollout.assignment import Assignment
-from reducer.rollout.days import day_start
+from reducer.rollout.days import DayNote, NoteMark, day_start
 from reducer.vocabulary import Cohort, Mode
 from tests.control_plane.counting import Interval, metrics
 from tests.control_plane.hosts import Calendar, Host, Prompt, issued, logs, pseudonym_in
@@ -285,12 +285,10 @@ def lose(prompts: list[Prompt], lost: int, life: Life) -> None:
             3,
             "counters show 3 prompts that no event tells, beside 197 that ended: events were lost "
             "on the way",
-            "untold: counters show 3 prompts that no event tells",
+            "counters show 3 prompts that no event tells",
             id="three of 200 were dropped whole",
         ),
-        pytest.param(
-            2, None, "untold: counters show 2 prompts that no event tells", id="two of 200 were"
-        ),
+        pytest.param(2, None, "counters show 2 prompts that no event tells", id="two of 200 were"),
     ],
 )
 def test_prompts_that_a_log_queue_dropped_whole_are_missed(store, lost, reason, note):
@@ -304,7 +302,7 @@ def test_prompts_that_a_log_queue_dropped_whole_are_missed(store, lost, reason, 
     lose(prompts, lost, life)
     day = environment_days(life.context, ENVIRONMENT)[-1]
     assert day.reason == reason
-    assert day.notes == (() if note is None else (note,))
+    assert day.notes == (() if note is None else (DayNote(NoteMark.UNTOLD, note),))
     (told,) = day.prompts
     assert (told.version, told.by_events, told.by_counters) == (VERSION, 200 - lost, 200)
     assert told.untold == lost
