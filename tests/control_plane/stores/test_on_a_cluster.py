@@ -31,7 +31,8 @@ from control_plane.stores.shards import SHARDS_OF_A_CLUSTER
 from control_plane.stores.suspects import SuspectStore
 from reducer.vocabulary import Cohort, Invariant, Mode, Outcome
 from tests.control_plane.lives import Life
-from tests.control_plane.stores.clusters import PATIENCE_S, Cluster, cluster_in, until, watched_in
+from tests.control_plane.stores.clusters import Cluster, cluster_in, until, watched_in
+from tests.control_plane.web_workers import PATIENCE_S
 
 HERE = "internal"
 DAY = date(2027, 1, 15)
