@@ -1,13 +1,15 @@
 """`guardwave serve` for real: tokens, owners, telemetry of the real SDK, crashes, restarts."""
 
+import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,9 @@ from tests.end_to_end.serving import Api, Served, polls
 
 ENVIRONMENT, GUARD, VERSION = "internal", "repeated_tool_failure", "1.4.2"
 WHY = "a test of the whole loop"
+PASTED = "pasted"
 ROLLOUT = f"/environments/{ENVIRONMENT}/guards/{GUARD}"
-DOCS = Path(__file__).parents[2] / "docs" / "telemetry.md"
-BY_HAND = re.compile(r"<!-- a test sends this body.*?```console\n(.*?)```", re.DOTALL)
+ROOT = Path(__file__).parents[2]
 OWNERS = [f"workspace-{number}" for number in range(60)]
 
 # One server for all of them, where the runner is told to keep groups together.
@@ -170,23 +172,57 @@ def test_what_a_host_reports_with_the_real_sdk_is_in_its_owners_summary(deployme
     assert told["facts"]["producers"][0]["trusted"] is True
 
 
-def test_the_body_in_the_documentation_sent_twice_counts_once(deployment):
-    block = BY_HAND.search(DOCS.read_text())
-    assert block is not None
-    script = block[1].replace("http://localhost:8080", deployment.served.url)
-    script = script.replace("NOW=$(date +%s)", f"NOW={int(time.time())}")
-    owner = "workspace-17"
-    environment = {
-        **os.environ,
-        "TOKEN": deployment.ingest,
-        "ID": deployment.assignment_id(owner),
-    }
+def commands_of(document: str, heading: str, *, served: Served) -> list[str]:
+    """Return the commands below a heading, for this server and an environment of their own."""
+    _, below = (ROOT / document).read_text().split(f"\n## {heading}\n")
+    section, *_ = below.split("\n## ")
+    for ours, theirs in (
+        ("localhost:8080", served.url.removeprefix("http://")),
+        ("internal", PASTED),
+        ("guardwave token", f"{sys.executable} -m control_plane.cli token"),
+    ):
+        section = section.replace(ours, theirs)
+    return re.findall(r"```console\n(.*?)```", section, re.DOTALL)
+
+
+def paste(script: str, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run commands as a shell does into which they are pasted."""
+    return subprocess.run(
+        ["bash", "-c", script],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_a_prompt_by_hand_after_the_set_up_of_the_readme_counts_once(deployment):
+    served = deployment.served
+    _, set_up, trust = commands_of("README.md", "Run it for real", served=served)
+    ask, send, show = commands_of("docs/telemetry.md", "One prompt, by hand", served=served)
+    names = ("ADMIN", "RUNTIME", "INGEST")
+    told = paste(f"{set_up}{trust}\necho\necho $ADMIN $RUNTIME $INGEST", served.environment)
+    tokens = told.stdout.splitlines()[-1].split()
+    variables = {**served.environment, **dict(zip(names, tokens, strict=True))}
+    for _ in polls():
+        asked = paste(f"{ask}echo $ID", variables)
+        if '"cohort":"everyone"' in asked.stderr:
+            break
+    else:
+        raise AssertionError((told, asked))
+    variables["ID"] = asked.stdout.strip()
+    send = send.replace("NOW=$(date +%s)", f"NOW={int(time.time())}")
     for _ in range(2):
-        sent = subprocess.run(
-            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
-        )
-        assert sent.stdout == "{}", sent
-        assert deployment.started(owner) == 1
+        assert paste(send, variables).stdout == "{}"
+    (evidence,) = json.loads(paste(show, variables).stdout)["evidence"]
+    assert (evidence["started"], evidence["completed"]) == (1, 1)
+
+
+def test_a_prompt_by_hand_without_an_assignment_id_is_not_sent(deployment):
+    _, send, _ = commands_of("docs/telemetry.md", "One prompt, by hand", served=deployment.served)
+    sent = paste(send, {**os.environ, "INGEST": deployment.ingest})
+    assert (sent.stdout, sent.stderr.count("see the answer above")) == ("", 1)
 
 
 def test_a_lowered_mode_reaches_the_answers_of_every_worker(deployment):
