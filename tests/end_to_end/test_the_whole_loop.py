@@ -197,6 +197,15 @@ def paste(script: str, variables: Mapping[str, str]) -> subprocess.CompletedProc
     )
 
 
+def answered_id(ask: str, variables: Mapping[str, str]) -> str:
+    """Ask until the worker that answers knows rollout and owner, and return the assignment id."""
+    for _ in polls():
+        asked = paste(f"{ask}echo $ID", variables)
+        if '"cohort":"everyone"' in asked.stderr:
+            return asked.stdout.strip()
+    raise AssertionError("no answer told of cohort everyone")
+
+
 def test_a_prompt_by_hand_after_the_set_up_of_the_readme_counts_once(deployment):
     served = deployment.served
     _, set_up, trust = commands_of("README.md", "Run it for real", served=served)
@@ -205,13 +214,7 @@ def test_a_prompt_by_hand_after_the_set_up_of_the_readme_counts_once(deployment)
     told = paste(f"{set_up}{trust}\necho\necho $ADMIN $RUNTIME $INGEST", served.environment)
     tokens = told.stdout.splitlines()[-1].split()
     variables = {**served.environment, **dict(zip(names, tokens, strict=True))}
-    for _ in polls():
-        asked = paste(f"{ask}echo $ID", variables)
-        if '"cohort":"everyone"' in asked.stderr:
-            break
-    else:
-        raise AssertionError((told, asked))
-    variables["ID"] = asked.stdout.strip()
+    variables["ID"] = answered_id(ask, variables)
     send = send.replace("NOW=$(date +%s)", f"NOW={int(time.time())}")
     for _ in range(2):
         assert paste(send, variables).stdout == "{}"
