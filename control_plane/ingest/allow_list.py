@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from control_plane.ingest.contract import ASSIGNMENT_ID
 from control_plane.ingest.otlp import Attributes, KeyValues, Value
+from reducer.contract import ASSIGNMENT_ID
 from reducer.rollout.invariants import is_deny_listed, is_overlong
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
 
-from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS, SECOND_NS
+from control_plane.ingest.accepted import NEWEST_NS, OLDEST_NS, SECOND_NS
 from control_plane.ingest.rejections import Refusal, RejectReason
 
 Clock = Callable[[int], int]

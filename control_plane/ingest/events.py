@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeVar
 
-from control_plane.ingest import contract, fields
+from control_plane.ingest import accepted, fields
 from control_plane.ingest.otlp import Attributes
 from control_plane.ingest.records import (
     FlagEvaluation,
@@ -16,6 +16,7 @@ from control_plane.ingest.records import (
     PromptStart,
     Transition,
 )
+from reducer import contract
 from reducer.vocabulary import Outcome, Route
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ def _assignment_ids(reading: Reading) -> tuple[str, ...]:
 
 
 def _route(reading: Reading) -> Route:
-    found = fields.word(reading.attributes, contract.ROUTE, contract.ROUTES)
+    found = fields.word(reading.attributes, contract.ROUTE, accepted.ROUTES)
     return Route.INTERACTIVE_FOREGROUND if found is None else found
 
 
@@ -84,18 +85,18 @@ def _end(reading: Reading) -> PromptEnd:
         turns=fields.count(attributes, contract.TURNS),
         tool_calls=fields.count(attributes, contract.TOOL_CALLS),
         transitions=fields.count(attributes, contract.TRANSITIONS),
-        input_tokens=_tokens(attributes, contract.INPUT_TOKENS, contract.OLDER_INPUT_TOKENS),
-        output_tokens=_tokens(attributes, contract.OUTPUT_TOKENS, contract.OLDER_OUTPUT_TOKENS),
+        input_tokens=_tokens(attributes, contract.INPUT_TOKENS, accepted.OLDER_INPUT_TOKENS),
+        output_tokens=_tokens(attributes, contract.OUTPUT_TOKENS, accepted.OLDER_OUTPUT_TOKENS),
         calls_after_would_stop=fields.count(attributes, contract.CALLS_AFTER_WOULD_STOP),
     )
 
 
 def _outcome(reading: Reading) -> Outcome:
     attributes = reading.attributes
-    found = fields.word(attributes, contract.OUTCOME, contract.OUTCOMES)
+    found = fields.word(attributes, contract.OUTCOME, accepted.OUTCOMES)
     if found is not None:
         return found
-    completed = fields.flag(attributes, contract.COMPLETED)
+    completed = fields.flag(attributes, accepted.COMPLETED)
     if completed is None:
         return _required(reading, found, contract.OUTCOME)
     return Outcome.COMPLETED if completed else Outcome.FAILED
@@ -110,7 +111,7 @@ def _tokens(attributes: Attributes, key: str, older: str) -> int | None:
 
 def _disruption(reading: Reading) -> PromptDisruption:
     attributes = reading.attributes
-    kind = fields.word(attributes, contract.DISRUPTION_KIND, contract.DISRUPTION_KINDS)
+    kind = fields.word(attributes, contract.DISRUPTION_KIND, accepted.DISRUPTION_KINDS)
     offset = fields.seconds(
         attributes, contract.DISRUPTION_OFFSET, most=contract.DISRUPTION_LIMIT_SECONDS
     )
@@ -140,31 +141,31 @@ def _transition(reading: Reading) -> Transition:
         sequence=_required(reading, fields.count(attributes, contract.SEQUENCE), contract.SEQUENCE),
         ordinal=fields.count(attributes, contract.ORDINAL),
         route=_route(reading),
-        mode=_required(reading, word(attributes, contract.MODE, contract.MODES), contract.MODE),
-        phase_from=word(attributes, contract.PHASE_FROM, contract.PHASES),
-        phase_to=word(attributes, contract.PHASE_TO, contract.PHASES),
+        mode=_required(reading, word(attributes, contract.MODE, accepted.MODES), contract.MODE),
+        phase_from=word(attributes, contract.PHASE_FROM, accepted.PHASES),
+        phase_to=word(attributes, contract.PHASE_TO, accepted.PHASES),
         decision=_required(
-            reading, word(attributes, contract.DECISION, contract.DECISIONS), contract.DECISION
+            reading, word(attributes, contract.DECISION, accepted.DECISIONS), contract.DECISION
         ),
-        reset_reason=word(attributes, contract.RESET_REASON, contract.RESET_REASONS),
-        failure_bucket=word(attributes, contract.FAILURE_BUCKET, contract.FAILURE_BUCKETS),
-        batch_bucket=word(attributes, contract.BATCH_BUCKET, contract.BATCH_BUCKETS),
+        reset_reason=word(attributes, contract.RESET_REASON, accepted.RESET_REASONS),
+        failure_bucket=word(attributes, contract.FAILURE_BUCKET, accepted.FAILURE_BUCKETS),
+        batch_bucket=word(attributes, contract.BATCH_BUCKET, accepted.BATCH_BUCKETS),
         batch_complete=fields.flag(attributes, contract.BATCH_COMPLETE),
-        tool_type=word(attributes, contract.TOOL_TYPE, contract.TOOL_TYPES),
-        terminal_status=word(attributes, contract.TERMINAL_STATUS, contract.TERMINAL_STATUSES),
-        execution_status=word(attributes, contract.EXECUTION_STATUS, contract.EXECUTION_STATUSES),
-        error_type=fields.name(attributes, contract.ERROR_TYPE, contract.ERROR_TYPE_NAME),
+        tool_type=word(attributes, contract.TOOL_TYPE, accepted.TOOL_TYPES),
+        terminal_status=word(attributes, contract.TERMINAL_STATUS, accepted.TERMINAL_STATUSES),
+        execution_status=word(attributes, contract.EXECUTION_STATUS, accepted.EXECUTION_STATUSES),
+        error_type=fields.name(attributes, contract.ERROR_TYPE, accepted.ERROR_TYPE_NAME),
         history_preserved=fields.flag(attributes, contract.HISTORY_PRESERVED),
     )
 
 
 def _guard(attributes: Attributes) -> str | None:
-    return fields.name(attributes, contract.GUARD, contract.GUARD_NAME)
+    return fields.name(attributes, contract.GUARD, accepted.GUARD_NAME)
 
 
 def _loop(reading: Reading) -> LoopDetected:
     attributes = reading.attributes
-    loop_type = fields.word(attributes, contract.LOOP_TYPE, contract.LOOP_TYPES)
+    loop_type = fields.word(attributes, contract.LOOP_TYPE, accepted.LOOP_TYPES)
     return LoopDetected(
         origin=reading.origin,
         time_ns=reading.time_ns,
@@ -182,8 +183,8 @@ def _evaluation(reading: Reading) -> FlagEvaluation | None:
     if not isinstance(key, str) or not key.startswith(contract.FLAG_PREFIX):
         return None
     guard = key.removeprefix(contract.FLAG_PREFIX)
-    mode = fields.word(reading.attributes, contract.FLAG_VARIANT, contract.MODES)
-    if not contract.GUARD_NAME.fullmatch(guard):
+    mode = fields.word(reading.attributes, contract.FLAG_VARIANT, accepted.MODES)
+    if not accepted.GUARD_NAME.fullmatch(guard):
         return None
     return FlagEvaluation(
         origin=reading.origin,
@@ -196,7 +197,7 @@ def _evaluation(reading: Reading) -> FlagEvaluation | None:
 
 
 # A known attribute on the wrong event is dropped, like an unknown one.
-_OF_A_PROMPT = {contract.EVENT_NAME, contract.PROMPT_ID, contract.ASSIGNMENT_ID}
+_OF_A_PROMPT = {accepted.EVENT_NAME, contract.PROMPT_ID, contract.ASSIGNMENT_ID}
 
 EVENTS: Mapping[str, Event] = {
     contract.TRANSITION: Event(
@@ -227,15 +228,15 @@ EVENTS: Mapping[str, Event] = {
         _OF_A_PROMPT
         | {
             contract.OUTCOME,
-            contract.COMPLETED,
+            accepted.COMPLETED,
             contract.DURATION,
             contract.TURNS,
             contract.TOOL_CALLS,
             contract.TRANSITIONS,
             contract.INPUT_TOKENS,
             contract.OUTPUT_TOKENS,
-            contract.OLDER_INPUT_TOKENS,
-            contract.OLDER_OUTPUT_TOKENS,
+            accepted.OLDER_INPUT_TOKENS,
+            accepted.OLDER_OUTPUT_TOKENS,
             contract.CALLS_AFTER_WOULD_STOP,
         },
         _end,
@@ -246,7 +247,7 @@ EVENTS: Mapping[str, Event] = {
     contract.LOOP_DETECTED: Event(_OF_A_PROMPT | {contract.GUARD, contract.LOOP_TYPE}, _loop),
     contract.FLAG_EVALUATION: Event(
         {
-            contract.EVENT_NAME,
+            accepted.EVENT_NAME,
             contract.FLAG_KEY,
             contract.FLAG_VARIANT,
         },

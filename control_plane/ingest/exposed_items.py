@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from control_plane.ingest import contract, fields
+from control_plane.ingest import fields
 from control_plane.ingest.allow_list import Sifted, sift
 from control_plane.ingest.events import Event
 from control_plane.ingest.identity import canonical, digest63
@@ -19,6 +19,7 @@ from control_plane.ingest.records import (
 )
 from control_plane.ingest.refused_identities import ids_of, record_identity
 from control_plane.ingest.rejections import Refusal
+from reducer import contract
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 
 

@@ -6,15 +6,10 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from control_plane.ingest.contract import (
-    ASSIGNMENT_ID,
-    ASSIGNMENT_ID_CHARACTERS,
-    ASSIGNMENT_IDS,
-    ASSIGNMENT_JOINT,
-    COUNT_LIMIT,
-)
+from control_plane.ingest.accepted import ASSIGNMENT_ID_CHARACTERS, ASSIGNMENT_IDS, ASSIGNMENT_JOINT
 from control_plane.ingest.otlp import Attributes, Value
 from control_plane.ingest.rejections import Refusal, RejectReason
+from reducer.contract import ASSIGNMENT_ID, COUNT_LIMIT
 from reducer.rollout.invariants import LONGEST_STRING_BYTES
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from control_plane.ingest import fields as attributes
-from control_plane.ingest.contract import DURATION_LIMIT_SECONDS, NEWEST_NS, OLDEST_NS
+from control_plane.ingest.accepted import NEWEST_NS, OLDEST_NS
 from control_plane.ingest.event_time import Clock
 from control_plane.ingest.proto_holes import Hole, Role, find_holes
 from control_plane.ingest.records import Origin, PromptEnd, Record
@@ -26,6 +26,7 @@ from control_plane.ingest.wordings import (
     Wording,
     numbers_of_end,
 )
+from reducer.contract import DURATION_LIMIT_SECONDS
 
 Cut: TypeAlias = tuple[object, ...]
 Layout: TypeAlias = tuple[str, tuple[Role, ...]]

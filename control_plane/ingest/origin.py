@@ -1,6 +1,6 @@
 """From a Resource and a scope to an origin, or to why their items count for nothing."""
 
-from control_plane.ingest import contract
+from control_plane.ingest import accepted
 from control_plane.ingest.fields import assignment_ids, quoted
 from control_plane.ingest.identity import resource_digest
 from control_plane.ingest.otlp import Attributes
@@ -37,7 +37,7 @@ def _read(
     attributes: Attributes, scope_version: str, *, contract_version: int | None, environment: str
 ) -> Origin:
     _check_environment(attributes, environment)
-    version = _text(attributes, contract.SERVICE_VERSION)
+    version = _text(attributes, accepted.SERVICE_VERSION)
     if not version:
         raise Refusal(RejectReason.VERSION_MISSING, "the Resource has no service.version")
     if is_overlong(version):
@@ -50,22 +50,22 @@ def _read(
             RejectReason.CONTRACT_UNKNOWN,
             f"the scope's version is {quoted(scope_version)}, which is no known contract",
         )
-    instance = _text(attributes, contract.INSTANCE_ID)
+    instance = _text(attributes, accepted.INSTANCE_ID)
     return Origin(
-        service_name=_text(attributes, contract.SERVICE_NAME) or contract.UNNAMED_SERVICE,
+        service_name=_text(attributes, accepted.SERVICE_NAME) or accepted.UNNAMED_SERVICE,
         service_version=version,
         instance_id=instance or resource_digest(attributes),
         environment=environment,
         contract_version=contract_version,
         assignment_ids=assignment_ids(attributes),
-        service_namespace=_text(attributes, contract.SERVICE_NAMESPACE),
+        service_namespace=_text(attributes, accepted.SERVICE_NAMESPACE),
         has_weak_identity=not instance,
     )
 
 
 def _check_environment(attributes: Attributes, environment: str) -> None:
-    named = _text(attributes, contract.ENVIRONMENT)
-    older = _text(attributes, contract.OLDER_ENVIRONMENT)
+    named = _text(attributes, accepted.ENVIRONMENT)
+    older = _text(attributes, accepted.OLDER_ENVIRONMENT)
     if named and older and named != older:
         raise Refusal(
             RejectReason.ENVIRONMENT_CONFLICT,

@@ -2,7 +2,7 @@
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from control_plane.ingest.contract import EARLY_SCOPE_VERSION, SCOPE
+from control_plane.ingest.accepted import EARLY_SCOPE_VERSION
 from control_plane.ingest.forms import Known
 from control_plane.ingest.lazy_messages import RECORD, SPAN
 from control_plane.ingest.otlp import (
@@ -22,6 +22,7 @@ from control_plane.ingest.proto_values import is_content, read_attributes
 from control_plane.ingest.quota import Quota
 from control_plane.ingest.rejections import Refusal, Rejected
 from control_plane.otlp_door import Limits
+from reducer.contract import SCOPE
 
 Scopes = frozenset[str] | None
 

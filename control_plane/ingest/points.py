@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from control_plane.ingest import contract, fields
+from control_plane.ingest import accepted, fields
 from control_plane.ingest.allow_list import Sifted, sift
 from control_plane.ingest.event_time import Clock, accepted_time
 from control_plane.ingest.histograms import histogram_of
@@ -17,12 +17,13 @@ from control_plane.ingest.otlp import (
 )
 from control_plane.ingest.records import CounterPoint, DurationPoint, Origin
 from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
+from reducer import contract
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 from reducer.vocabulary import Mode
 
-_SHARED = frozenset({contract.GUARD, contract.MODE, contract.OVERFLOW})
+_SHARED = frozenset({contract.GUARD, contract.MODE, accepted.OVERFLOW})
 ALLOWED_ON_POINTS = {
-    metric: frozenset(labels) | _SHARED for metric, labels in contract.COUNTERS.items()
+    metric: frozenset(labels) | _SHARED for metric, labels in accepted.COUNTERS.items()
 } | {contract.DURATION_METRIC: _SHARED}
 _PREFIX = f"{contract.SCOPE}."
 
@@ -75,7 +76,7 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
     if not point.is_monotonic:
         raise Refusal(RejectReason.NOT_MONOTONIC, f"{point.metric} is not monotonic")
     _check_temporality(point.metric, point.temporality)
-    if point.unit not in contract.PLAIN_COUNTS:
+    if point.unit not in accepted.PLAIN_COUNTS:
         _check_unit(point.metric, point.unit)
     value = fields.whole(point.value)
     if value is None or not 0 <= value <= contract.TOKEN_LIMIT:
@@ -92,7 +93,7 @@ def _counter(point: NumberPoint, arrival: PointArrival) -> Taken:
         metric=point.metric,
         guard=guard,
         mode=mode,
-        labels=_labels(sifted, contract.COUNTERS[point.metric]),
+        labels=_labels(sifted, accepted.COUNTERS[point.metric]),
         start_ns=start_ns,
         time_ns=time_ns,
         value=value,
@@ -144,7 +145,7 @@ def _check_temporality(metric: str, temporality: Temporality) -> None:
 
 
 def _check_unit(metric: str, unit: str) -> None:
-    wanted = contract.UNITS[metric]
+    wanted = accepted.UNITS[metric]
     if unit != wanted:
         told = f"the unit {fields.quoted(unit)}" if unit else "no unit"
         raise Refusal(RejectReason.WRONG_UNIT, f"{metric} has {told}, not {wanted}")
@@ -158,7 +159,7 @@ def _interval(point: NumberPoint | HistogramPoint, arrival: PointArrival) -> tup
 
 
 def _is_overflow(sifted: Sifted) -> bool:
-    told = sifted.known.get(contract.OVERFLOW)
+    told = sifted.known.get(accepted.OVERFLOW)
     # some collectors write truth as a text
     return told is True or told == "true"
 
@@ -166,10 +167,10 @@ def _is_overflow(sifted: Sifted) -> bool:
 def _guard_and_mode(
     sifted: Sifted, arrival: PointArrival, *, are_required: bool
 ) -> tuple[str | None, Mode | None]:
-    guard = fields.name(sifted.known, contract.GUARD, contract.GUARD_NAME)
+    guard = fields.name(sifted.known, contract.GUARD, accepted.GUARD_NAME)
     if are_required and not arrival.is_early:
         fields.required(guard, contract.GUARD, sifted.deny_listed)
-    mode = fields.word(sifted.known, contract.MODE, contract.MODES)
+    mode = fields.word(sifted.known, contract.MODE, accepted.MODES)
     if are_required and arrival.has_mode:
         fields.required(mode, contract.MODE, sifted.deny_listed)
     return guard, mode
@@ -177,14 +178,14 @@ def _guard_and_mode(
 
 def _check_essential(metric: str, sifted: Sifted) -> None:
     known = sifted.known
-    for key in contract.ESSENTIAL[metric]:
+    for key in accepted.ESSENTIAL[metric]:
         fields.required(known.get(key), key, sifted.deny_listed)
-    if metric == contract.PROMPTS_METRIC and known[contract.STAGE] == contract.ENDED_STAGE:
+    if metric == contract.PROMPTS_METRIC and known[contract.STAGE] == accepted.ENDED_STAGE:
         fields.required(known.get(contract.OUTCOME), contract.OUTCOME, sifted.deny_listed)
 
 
 def _labels(
-    sifted: Sifted, closed_sets: Mapping[str, contract.Words]
+    sifted: Sifted, closed_sets: Mapping[str, accepted.Words]
 ) -> tuple[tuple[str, str], ...]:
     labels: list[tuple[str, str]] = []
     for key in sorted(sifted.known.keys() & closed_sets.keys()):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from control_plane.ingest import contract
+from control_plane.ingest import accepted
 from control_plane.ingest.proto_fields import (
     FIXED64,
     LENGTH,
@@ -19,6 +19,7 @@ from control_plane.ingest.proto_fields import (
     tag_of,
 )
 from control_plane.ingest.wire import BadBody
+from reducer import contract
 
 
 class Role(Enum):
@@ -62,8 +63,8 @@ _NUMBERS = {
     contract.TRANSITIONS: Role.TRANSITIONS,
     contract.INPUT_TOKENS: Role.INPUT_TOKENS,
     contract.OUTPUT_TOKENS: Role.OUTPUT_TOKENS,
-    contract.OLDER_INPUT_TOKENS: Role.INPUT_TOKENS,
-    contract.OLDER_OUTPUT_TOKENS: Role.OUTPUT_TOKENS,
+    accepted.OLDER_INPUT_TOKENS: Role.INPUT_TOKENS,
+    accepted.OLDER_OUTPUT_TOKENS: Role.OUTPUT_TOKENS,
     contract.CALLS_AFTER_WOULD_STOP: Role.CALLS_AFTER_WOULD_STOP,
 }
 # By the first bytes of an attribute: the tag and the length of its key, and the key.

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from control_plane.ingest import contract
+from control_plane.ingest import accepted
 from control_plane.ingest.events import EVENTS
 from control_plane.ingest.points import ALLOWED_ON_POINTS
+from reducer import contract
 from reducer.rollout.invariants import NEVER_ON_A_METRIC
 from tests.control_plane.ingest.qwen import Body
 from tests.end_to_end.canaries import CANARY, Json, planted_attributes, resource, text
@@ -15,14 +16,14 @@ GUARD = "repeated_tool_failure"
 PATH = f"/home/{CANARY}/notes.txt"
 SECOND_NS = 1_000_000_000
 WORDS: Mapping[str, Mapping[str, object]] = {
-    contract.OUTCOME: contract.OUTCOMES,
-    contract.LOOP_TYPE: contract.LOOP_TYPES,
-    contract.FLAG_VARIANT: contract.MODES,
-    contract.MODE: contract.MODES,
-    contract.STAGE: contract.STAGES,
-    **{key: words for labels in contract.COUNTERS.values() for key, words in labels.items()},
+    contract.OUTCOME: accepted.OUTCOMES,
+    contract.LOOP_TYPE: accepted.LOOP_TYPES,
+    contract.FLAG_VARIANT: accepted.MODES,
+    contract.MODE: accepted.MODES,
+    contract.STAGE: accepted.STAGES,
+    **{key: words for labels in accepted.COUNTERS.values() for key, words in labels.items()},
 }
-FLAGS = frozenset({contract.BATCH_COMPLETE, contract.HISTORY_PRESERVED, contract.COMPLETED})
+FLAGS = frozenset({contract.BATCH_COMPLETE, contract.HISTORY_PRESERVED, accepted.COMPLETED})
 # A name is kept: what a host calls a guard is not content.
 NAMES = frozenset({contract.GUARD, contract.FLAG_KEY})
 
@@ -49,13 +50,13 @@ class NativeHost:
     def everything(self) -> Iterator[Planted]:
         """Yield bodies for every event and metric, and for each attribute of each."""
         for name, event in EVENTS.items():
-            keys = event.allowed - {contract.EVENT_NAME}
+            keys = event.allowed - {accepted.EVENT_NAME}
             yield Planted(self._event(name, self._told(keys), is_beside=True), is_whole=True)
             for key in keys:
                 for wrong in _wrong(key):
                     yield Planted(self._event(name, {**self._told(keys), key: wrong}))
         for name, labels in ALLOWED_ON_POINTS.items():
-            told = self._told(labels - {contract.OVERFLOW})
+            told = self._told(labels - {accepted.OVERFLOW})
             yield Planted(self._metric(name, told, is_beside=True), is_whole=True)
             for key in labels:
                 for wrong in _wrong(key):
@@ -66,10 +67,10 @@ class NativeHost:
 
     def _elsewhere(self) -> Iterator[Planted]:
         """Yield content in names, scopes, ids and numbers."""
-        end = self._told(EVENTS[contract.PROMPT_END].allowed - {contract.EVENT_NAME})
-        turns = self._told(ALLOWED_ON_POINTS[contract.TURNS_METRIC] - {contract.OVERFLOW})
+        end = self._told(EVENTS[contract.PROMPT_END].allowed - {accepted.EVENT_NAME})
+        turns = self._told(ALLOWED_ON_POINTS[contract.TURNS_METRIC] - {accepted.OVERFLOW})
         yield Planted(self._event(f"agent.guard.{CANARY}", end))
-        yield Planted(self._event("", {**end, contract.EVENT_NAME: text(PATH)}))
+        yield Planted(self._event("", {**end, accepted.EVENT_NAME: text(PATH)}))
         yield Planted(self._metric(f"agent.guard.{CANARY}", turns))
         for version in (CANARY, PATH):
             yield Planted(self._event(contract.PROMPT_END, end, version=version))
@@ -116,7 +117,7 @@ class NativeHost:
             point["exemplars"] = [exemplar]
         point["attributes"] = attributes
         metric: Json = {"name": name, "description": f"{CANARY} counts", "metadata": attributes}
-        metric["unit"] = other.get("unit", contract.UNITS.get(name, "1"))
+        metric["unit"] = other.get("unit", accepted.UNITS.get(name, "1"))
         if name == contract.DURATION_METRIC:
             buckets = {"offset": 1, "bucketCounts": ["1"]}
             point |= {"count": "1", "sum": 3.0, "scale": 0, "positive": buckets}

@@ -14,10 +14,10 @@ import redis
 import urllib3
 
 from control_plane.client import Assignments
-from control_plane.ingest import contract
 from control_plane.ingest.events import EVENTS
 from control_plane.ingest.points import ALLOWED_ON_POINTS
 from control_plane.stores.data_directory import socket_path
+from reducer import contract
 from tests.control_plane.ingest.qwen import VERSION, Body, cases
 from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.canaries import CANARY, MARK, newest_ns, planted

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from control_plane.ingest import contract
+from control_plane.ingest import accepted
 from control_plane.ingest.allow_list import sift
 from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Scopes, Taken
 from control_plane.ingest.event_time import accepted_time
@@ -12,6 +12,7 @@ from control_plane.ingest.otlp import LogItem, Point, Span
 from control_plane.ingest.points import PointArrival, take_point
 from control_plane.ingest.records import Transition
 from control_plane.ingest.rejections import IgnoreReason, Refusal
+from reducer import contract
 
 _SCOPES = frozenset({contract.SCOPE})
 
@@ -23,12 +24,12 @@ class NativeDialect:
 
     def contract_of(self, scope_version: str) -> int | None:
         """Return contract 1 for the versions that speak it."""
-        return contract.SCOPE_VERSIONS.get(scope_version)
+        return accepted.SCOPE_VERSIONS.get(scope_version)
 
     def read_log(self, item: LogItem, arrival: Arrival) -> Fate:
         """Read one of the contract's events."""
         # older SDKs have no field for the name and send it as an attribute
-        name = item.event_name or item.attributes.get(contract.EVENT_NAME)
+        name = item.event_name or item.attributes.get(accepted.EVENT_NAME)
         event = EVENTS.get(name) if isinstance(name, str) else None
         if event is None:
             return IgnoreReason.UNKNOWN_EVENT
@@ -39,7 +40,7 @@ class NativeDialect:
 
     def read_point(self, point: Point, arrival: Arrival) -> Fate:
         """Read a point of one of the contract's counters or of its histogram."""
-        is_early = arrival.scope_version == contract.EARLY_SCOPE_VERSION
+        is_early = arrival.scope_version == accepted.EARLY_SCOPE_VERSION
         shared = PointArrival(arrival.origin, arrival.now_ns, arrival.clock, is_early)
         try:
             taken = take_point(point, shared)
@@ -62,7 +63,7 @@ def _take_event(item: LogItem, event: Event, arrival: Arrival) -> Fate:
     record = event.build(Reading(arrival.origin, time_ns, known, deny_listed, item.has_body))
     if record is None:
         return IgnoreReason.OTHER_FLAG
-    if isinstance(record, Transition) and arrival.scope_version == contract.EARLY_SCOPE_VERSION:
+    if isinstance(record, Transition) and arrival.scope_version == accepted.EARLY_SCOPE_VERSION:
         record = _numbered_from_one(record)
     return Taken((record,), dropped)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from control_plane.ingest import contract, fields
+from control_plane.ingest import accepted, fields
 from control_plane.ingest.dialects import qwen_code_logs as logs
 from control_plane.ingest.dialects import qwen_code_words as words
 from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Scopes, Taken
@@ -17,6 +17,7 @@ from control_plane.ingest.points import PointArrival, take_point
 from control_plane.ingest.records import CounterPoint, PromptPart
 from control_plane.ingest.rejections import IgnoreReason, Refusal, RejectReason
 from control_plane.stores.evidence_parts import Closed
+from reducer import contract
 
 _SCOPES = frozenset({words.SCOPE})
 _MS_PER_S = 1000.0
@@ -35,7 +36,7 @@ class QwenCodeDialect:
     def contract_of(self, scope_version: str) -> int | None:
         """Return contract 1: the scope's version does not say what its records look like."""
         del scope_version
-        return contract.CONTRACT
+        return accepted.CONTRACT
 
     def read_log(self, item: LogItem, arrival: Arrival) -> Fate:
         """Read one of the events that tell of a session, a prompt or the guard."""
@@ -68,7 +69,7 @@ class QwenCodeDialect:
         attributes = span.attributes
         outcome = fields.word(attributes, words.SPAN_STATUS, words.TURN_OUTCOMES)
         seconds = _seconds(span)
-        began_ns = time_ns - round(seconds * contract.SECOND_NS)
+        began_ns = time_ns - round(seconds * accepted.SECOND_NS)
         session_id = fields.text(attributes, words.SESSION_ID, most_bytes=contract.PROMPT_ID_BYTES)
         closed = Closed(
             at_ms=time_ns // MILLISECOND_NS,
@@ -111,18 +112,18 @@ def _take_guard_point(point: Point, arrival: Arrival) -> Fate:
 def _take_execution_point(point: Point, arrival: Arrival) -> Fate:
     """Read how many tool calls ran and failed, by what kind: one that never ran is in neither."""
     attributes = _attributes(point)
-    status = fields.word(attributes, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES)
-    if contract.OVERFLOW not in attributes:
+    status = fields.word(attributes, words.EXECUTION_STATUS, accepted.EXECUTION_STATUSES)
+    if accepted.OVERFLOW not in attributes:
         fields.required(status, words.EXECUTION_STATUS)
-    if status is not None and status not in contract.EXECUTED:
+    if status is not None and status not in accepted.EXECUTED:
         return Taken(())
     rest = sorted((key, canonical(value)) for key, value in attributes.items())
     given: dict[str, Value] = {
         contract.EXECUTION_STATUS: attributes.get(words.EXECUTION_STATUS),
         _REST: blake2b(repr(rest).encode(), digest_size=8).hexdigest(),
     }
-    if contract.OVERFLOW in attributes:
-        given[contract.OVERFLOW] = attributes[contract.OVERFLOW]
+    if accepted.OVERFLOW in attributes:
+        given[accepted.OVERFLOW] = attributes[accepted.OVERFLOW]
     return _take(_as(point, contract.EXECUTIONS_METRIC, given), arrival, has_mode=False)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from control_plane.ingest import contract, fields
+from control_plane.ingest import accepted, fields
 from control_plane.ingest.allow_list import Sifted, sift
 from control_plane.ingest.dialects import qwen_code_words as words
 from control_plane.ingest.dialects.dialect import Arrival
@@ -34,6 +34,7 @@ from control_plane.stores.evidence_parts import (
     RequestFailed,
     Stopped,
 )
+from reducer import contract
 from reducer.vocabulary import ExecutionStatus, LoopType, Route
 
 _EXECUTED = frozenset({ExecutionStatus.SUCCESS, ExecutionStatus.ERROR})
@@ -168,7 +169,7 @@ def _failure(record: HostRecord) -> Records:
 
 
 def _call(record: HostRecord) -> Records:
-    status = fields.word(record.known, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES)
+    status = fields.word(record.known, words.EXECUTION_STATUS, accepted.EXECUTION_STATUSES)
     if status not in _EXECUTED:
         return ()
     return (record.part(Called(record.at_ms), key=canonical(record.known.get(words.CALL_ID))),)
@@ -201,9 +202,9 @@ def _transition(record: HostRecord) -> Records:
     given, word = found.known, fields.word
     ordinal = fields.count(given, words.ORDINAL)
     said = [canonical(given.get(key)) for key in words.GUARD_WORDS]
-    route = word(given, "route", contract.ROUTES)
-    mode = word(given, "mode", contract.MODES)
-    decision = word(given, "decision", contract.DECISIONS)
+    route = word(given, "route", accepted.ROUTES)
+    mode = word(given, "mode", accepted.MODES)
+    decision = word(given, "decision", accepted.DECISIONS)
     return (
         Transition(
             origin=record.arrival.origin,
@@ -216,17 +217,17 @@ def _transition(record: HostRecord) -> Records:
             ordinal=ordinal,
             route=Route.INTERACTIVE_FOREGROUND if route is None else route,
             mode=fields.required(mode, "mode", found.deny_listed),
-            phase_from=word(given, "phase_before", contract.PHASES),
-            phase_to=word(given, "phase_after", contract.PHASES),
+            phase_from=word(given, "phase_before", accepted.PHASES),
+            phase_to=word(given, "phase_after", accepted.PHASES),
             decision=fields.required(decision, "decision", found.deny_listed),
-            reset_reason=word(given, "reset_reason", contract.RESET_REASONS),
-            failure_bucket=word(given, "failure_count_bucket", contract.FAILURE_BUCKETS),
-            batch_bucket=word(given, "batch_count_bucket", contract.BATCH_BUCKETS),
+            reset_reason=word(given, "reset_reason", accepted.RESET_REASONS),
+            failure_bucket=word(given, "failure_count_bucket", accepted.FAILURE_BUCKETS),
+            batch_bucket=word(given, "batch_count_bucket", accepted.BATCH_BUCKETS),
             batch_complete=None,
-            tool_type=word(given, "tool_type", contract.TOOL_TYPES),
-            terminal_status=word(given, "terminal_status", contract.TERMINAL_STATUSES),
-            execution_status=word(given, words.EXECUTION_STATUS, contract.EXECUTION_STATUSES),
-            error_type=fields.name(given, words.ERROR_TYPE, contract.ERROR_TYPE_NAME),
+            tool_type=word(given, "tool_type", accepted.TOOL_TYPES),
+            terminal_status=word(given, "terminal_status", accepted.TERMINAL_STATUSES),
+            execution_status=word(given, words.EXECUTION_STATUS, accepted.EXECUTION_STATUSES),
+            error_type=fields.name(given, words.ERROR_TYPE, accepted.ERROR_TYPE_NAME),
             history_preserved=None,
             told_apart_by=" ".join([str(record.time_ns), str(ordinal), *said]),
         ),

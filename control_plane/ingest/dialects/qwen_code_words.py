@@ -5,7 +5,7 @@ What is not named here is dropped at the door: its records carry arguments, erro
 
 from collections.abc import Mapping
 
-from control_plane.ingest import contract
+from reducer import contract
 from reducer.vocabulary import LoopType, Outcome
 
 SCOPE = "qwen-code"

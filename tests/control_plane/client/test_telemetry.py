@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_plane.client import Assignment, PromptEnd
-from control_plane.ingest import contract as read
+from control_plane.ingest import accepted
 from control_plane.ingest.events import EVENTS
 from control_plane.ingest.points import ALLOWED_ON_POINTS
 from control_plane.ingest.records import DurationPoint
@@ -52,7 +52,7 @@ def door():
 
 
 def test_what_is_written_is_of_a_version_that_is_read():
-    assert read.SCOPE_VERSIONS[written.SCOPE_VERSION] == read.CONTRACT
+    assert accepted.SCOPE_VERSIONS[written.SCOPE_VERSION] == accepted.CONTRACT
 
 
 def test_every_event_and_metric_that_is_written_is_read():

@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from control_plane.ingest import otlp_json, otlp_proto
-from control_plane.ingest.contract import UNITS
+from control_plane.ingest.accepted import UNITS
 from control_plane.ingest.otlp import KeyValues, ResourceLogs, ResourceMetrics, Value
 from control_plane.ingest.reading import Decoded, Receiving, read_logs
 from control_plane.ingest.wire import encoding_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 
 from control_plane.commands.rollback import FoundViolation
-from control_plane.ingest import contract, otlp_proto
+from control_plane.ingest import otlp_proto
 from control_plane.ingest.event_time import sender_clock
 from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.forms import Forms, Known
@@ -16,6 +16,7 @@ from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wire import BadBody
 from control_plane.stores.evidence_events import Event, PromptEvent
 from control_plane.stores.prompt_events import Like, PromptEvents
+from reducer import contract
 from reducer.rollout.assignment import Assignment, issue
 from reducer.vocabulary import (
     Cohort,

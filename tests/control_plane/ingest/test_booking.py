@@ -5,14 +5,14 @@ from contextlib import suppress
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from control_plane.ingest import contract
-from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS
+from control_plane.ingest.accepted import NEWEST_NS, OLDEST_NS
 from control_plane.ingest.events import EVENTS
 from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.otlp import KeyValues, LogItem, ResourceLogs, ScopeLogs
 from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.rejections import Refusal
 from control_plane.stores.evidence_events import EvidenceBatch
+from reducer import contract
 from reducer.rollout.assignment import Assignment, issue
 from reducer.vocabulary import Cohort, Mode
 from tests.control_plane.ingest.bodies import END, NOW_NS, RESOURCE, TRANSITION

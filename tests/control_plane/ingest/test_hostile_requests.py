@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from control_plane.ingest import contract, fields, json_envelope
+from control_plane.ingest import fields, json_envelope
 from control_plane.ingest.otlp_json import decode_logs
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wire import TooLarge
 from control_plane.otlp_door import Encoding, Limits
+from reducer import contract
 from tests.control_plane.hosts import Host
 from tests.control_plane.ingest.bodies import recorded
 

@@ -1,6 +1,6 @@
 import pytest
 
-from control_plane.ingest.contract import NEWEST_NS, OLDEST_NS
+from control_plane.ingest.accepted import NEWEST_NS, OLDEST_NS
 from control_plane.ingest.reading import Receiving, read_logs
 from control_plane.ingest.records import (
     FlagEvaluation,

@@ -4,9 +4,9 @@ from struct import pack
 
 import pytest
 
-from control_plane.ingest import contract
 from control_plane.ingest.forms import Forms
 from control_plane.ingest.otlp import Value
+from reducer import contract
 from reducer.vocabulary import Mode
 from tests.control_plane.ingest.bodies import END, NOW_NS
 from tests.control_plane.ingest.said_again import (

@@ -3,10 +3,11 @@
 import orjson
 import pytest
 
-from control_plane.ingest import contract
+from control_plane.ingest import accepted
 from control_plane.ingest.otlp import KeyValues
 from control_plane.ingest.otlp_json import decode_logs
 from control_plane.ingest.rejections import Rejected
+from reducer import contract
 from tests.control_plane.ingest.bodies import LIMITS, RESOURCE, TRANSITION, read_one
 
 
@@ -37,8 +38,8 @@ def test_a_refusal_quotes_words_and_numbers_only(value, shown):
     [
         pytest.param({contract.GUARD: "Canary-7"}, {}, id="a guard"),
         pytest.param({contract.ERROR_TYPE: "Canary:7"}, {}, id="an error type"),
-        pytest.param({}, {contract.ENVIRONMENT: "Canary-7"}, id="another environment"),
-        pytest.param({}, {contract.OLDER_ENVIRONMENT: "Canary-7"}, id="two environments"),
+        pytest.param({}, {accepted.ENVIRONMENT: "Canary-7"}, id="another environment"),
+        pytest.param({}, {accepted.OLDER_ENVIRONMENT: "Canary-7"}, id="two environments"),
     ],
 )
 def test_a_refusal_tells_a_name_by_its_field_and_length_alone(attributes, resource):

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from control_plane.ingest import contract
+from control_plane.ingest import accepted
 from control_plane.ingest.forms import Forms
 from control_plane.ingest.proto_holes import find_holes
 from control_plane.ingest.records import PromptEnd, PromptStart, Transition
 from control_plane.otlp_door import Encoding
+from reducer import contract
 from reducer.vocabulary import (
     Mode,
 )
@@ -216,7 +217,7 @@ def test_a_time_that_is_not_accepted_is_refused_the_long_way():
     record: Record = (("agent.guard.prompt.start", {}), "p", None, NOW_NS, {})
     forms = Forms()
     read(body_of([message_of(record)]), forms)
-    for time_ns in (1, NOW_NS - contract.OLDEST_NS - 1, NOW_NS + contract.NEWEST_NS + 1):
+    for time_ns in (1, NOW_NS - accepted.OLDEST_NS - 1, NOW_NS + accepted.NEWEST_NS + 1):
         late = body_of([message_of((*record[:3], time_ns, {}))])
         found = read(late, forms)
         assert found is not None

@@ -8,12 +8,12 @@ import pytest
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
 from control_plane.commands.rollback import FoundViolation, latch, roll_back
 from control_plane.errors import NotFound
-from control_plane.ingest.contract import ASSIGNMENT_ID
 from control_plane.queries.cards import card, telemetry
 from control_plane.queries.gates import gate_page
 from control_plane.queries.overview import guard_page, overview
 from control_plane.queries.pages import CohortLine, NextStep, TelemetryState
 from control_plane.queries.rollbacks import rollback_page
+from reducer.contract import ASSIGNMENT_ID
 from reducer.vocabulary import Cohort, Invariant, Mode, Verdict
 from tests.control_plane.hosts import Host, Prompt, logs
 from tests.control_plane.lives import Life

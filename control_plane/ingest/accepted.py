@@ -1,10 +1,9 @@
-"""Contract 1 of guard telemetry as intake reads it: closed sets and limits, beside its names."""
+"""What intake accepts of contract 1: versions, older names, closed sets, units and limits."""
 
 import re
 from collections.abc import Mapping
 
 from reducer import contract
-from reducer.contract import *  # noqa: F403  # a dialect finds the words of hosts here as well
 from reducer.vocabulary import (
     Decision,
     DisruptionKind,
