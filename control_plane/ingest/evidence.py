@@ -33,8 +33,8 @@ from control_plane.ingest.records import (
 )
 from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.ingest.repetitions import Rebooked, Repetitions
-from control_plane.ingest.tellings import BOUNDS, NAMES, part_of, volume_identity
 from control_plane.ingest.violations import broken_by, vouched
+from control_plane.ingest.wording_effects import BOUNDS, NAMES, part_of, volume_identity
 from control_plane.ingest.wordings import Repeated
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell

@@ -16,7 +16,7 @@ from control_plane.ingest.records import (
     Transition,
 )
 from control_plane.ingest.rejections import Rejected, RejectReason
-from control_plane.ingest.tellings import volume_identity
+from control_plane.ingest.wording_effects import volume_identity
 from control_plane.stores.refused_items import RefusedItems
 
 _OF_A_CLOCK = frozenset({RejectReason.LATE, RejectReason.FUTURE})

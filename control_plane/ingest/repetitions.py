@@ -10,7 +10,7 @@ from control_plane.ingest.event_time import DAY_NS, iso_day
 from control_plane.ingest.identity import prompt_digest
 from control_plane.ingest.news_of_records import ended_numbers
 from control_plane.ingest.rejections import Refusal
-from control_plane.ingest.tellings import AT_START, Tellings
+from control_plane.ingest.wording_effects import AT_START, WordingEffects
 from control_plane.ingest.wordings import NO_NUMBERS, Repeated, Said, Worded
 from control_plane.stores.evidence_events import Sighting
 from control_plane.stores.prompt_events import BookedTuple, Numbers, PromptEvents, PromptKey
@@ -48,7 +48,7 @@ class Rebooked(NamedTuple):
 class _Owner(NamedTuple):
     pseudonym: str
     bucket: int
-    tellings: Tellings
+    effects: WordingEffects
 
 
 class Repetitions:
@@ -72,7 +72,7 @@ class Repetitions:
         self._sighting = sighting
         self._bucket_of = bucket_of
         self._owner = lru_cache(remembered)(self._find_owner)
-        self._tellings: dict[tuple[tuple[str, int], ...], Tellings] = {}
+        self._effects: dict[tuple[tuple[str, int], ...], WordingEffects] = {}
         self._remembered = remembered
 
     def book(self, repeated: Repeated) -> Rebooked:
@@ -94,7 +94,7 @@ class Repetitions:
         self, prompt_id: str, said: Sequence[Said], owner: _Owner, version: str
     ) -> tuple[PromptEvents, Sequence[Sighting], list[Said]]:
         """Return what records of a prompt add, and those that have to be booked alone."""
-        pseudonym, bucket, tellings = owner
+        pseudonym, bucket, effects = owner
         suffix, half = prompt_digest(pseudonym, prompt_id)
         events: list[BookedTuple] = []
         alone: list[Said] = []
@@ -102,7 +102,7 @@ class Repetitions:
         last, its_day = -1, ""
         for each in said:
             wording, time_ns, numbers, _ = each
-            place, guards = tellings[wording]
+            place, guards = effects[wording]
             if not guards:
                 alone.append(each)
                 continue
@@ -139,10 +139,10 @@ class Repetitions:
             return None
         pseudonym = backings[0].assigned.pseudonym
         cells = tuple((each.cell.name, each.assigned.generation) for each in backings)
-        tellings = self._tellings.get(cells)
-        if tellings is None:
-            tellings = Tellings(self._environment, backings)
-            if len(self._tellings) >= self._remembered:
-                self._tellings.clear()
-            self._tellings[cells] = tellings
-        return _Owner(pseudonym, self._bucket_of(pseudonym), tellings)
+        effects = self._effects.get(cells)
+        if effects is None:
+            effects = WordingEffects(self._environment, backings)
+            if len(self._effects) >= self._remembered:
+                self._effects.clear()
+            self._effects[cells] = effects
+        return _Owner(pseudonym, self._bucket_of(pseudonym), effects)

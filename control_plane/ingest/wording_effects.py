@@ -90,7 +90,7 @@ class WordingEffect(NamedTuple):
     events: tuple[tuple[Like, int], ...]
 
 
-class Tellings(dict[Wording, WordingEffect]):
+class WordingEffects(dict[Wording, WordingEffect]):
     """What wordings decide under the same guards, cells and generations, whichever owner's.
 
     Shared by threads: two that miss both work out the same.
