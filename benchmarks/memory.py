@@ -21,7 +21,8 @@ import redis  # noqa: E402  # path first
 
 from control_plane.settings import Settings  # noqa: E402
 from control_plane.stores.cells import Cell  # noqa: E402
-from control_plane.stores.connection import check_version, connect  # noqa: E402
+from control_plane.stores.clients import connect  # noqa: E402
+from control_plane.stores.connection import check_version  # noqa: E402
 from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
 from control_plane.stores.evidence import EvidenceStore  # noqa: E402
 from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, VolumeEvent  # noqa: E402

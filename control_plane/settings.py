@@ -8,8 +8,7 @@ from typing import Self
 
 from control_plane.errors import SettingsError
 from control_plane.otlp_door import Limits
-from control_plane.store_url import StoreKind as StoreKind  # noqa: PLC0414  # offered here too
-from control_plane.store_url import StoreUrl
+from control_plane.store_url import StoreKind, StoreUrl
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080

@@ -6,7 +6,8 @@ from control_plane.clock import Clock
 from control_plane.context import Context, over
 from control_plane.policy import load
 from control_plane.settings import Settings
-from control_plane.stores.connection import check_version, connect
+from control_plane.stores.clients import connect
+from control_plane.stores.connection import check_version
 from control_plane.stores.demo import DemoMark, DemoStore
 from control_plane.stores.functions import load_functions
 

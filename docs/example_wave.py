@@ -27,7 +27,7 @@ from control_plane.jobs.bundles import SCHEMA, BaselineDays, Bundle, Gathered  #
 from control_plane.jobs.concluding import conclude  # noqa: E402
 from control_plane.jobs.owner_day_table import OwnerDayTable  # noqa: E402
 from control_plane.policy import load  # noqa: E402
-from control_plane.stores.evidence import OwnerDay  # noqa: E402
+from control_plane.stores.owner_days import OwnerDay  # noqa: E402
 from reducer.rollout.draw import Roster, draw, salt_text  # noqa: E402
 from reducer.rollout.pseudonym import unpack  # noqa: E402
 from reducer.rollout.state import Wave  # noqa: E402

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 

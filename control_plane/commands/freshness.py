@@ -8,7 +8,7 @@ import orjson
 from control_plane.context import Context
 from control_plane.errors import EvaluationStale, StateConflict
 from control_plane.state import CohortSums, Environment, Evaluation
-from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.owner_days import OwnerDay
 from reducer.rollout.phases import gate_for
 from reducer.rollout.state import Rollout
 

@@ -14,7 +14,8 @@ from control_plane.context import Context
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
 from control_plane.queries.days import WaveDayView, complete_days, wave_days
-from control_plane.stores.evidence import KEPT_DAYS, OwnerDay
+from control_plane.stores.evidence import KEPT_DAYS
+from control_plane.stores.owner_days import OwnerDay
 from reducer.rollout.days import DayNote
 from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import EvidenceSource, Rollout, Wave

@@ -15,7 +15,7 @@ from control_plane.jobs.gathering import is_older_than_evidence
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.queries.days import complete_days, wave_days
 from control_plane.state import Plan
-from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.owner_days import OwnerDay
 from reducer.rollout.phases import TREATED
 from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Gate, Mode

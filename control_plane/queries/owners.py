@@ -12,7 +12,7 @@ from control_plane.errors import InvalidField
 from control_plane.queries import cards
 from control_plane.queries.assignment_views import sentence_of
 from control_plane.state import Environment
-from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.owner_days import OwnerDay
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.eligibility import OwnerFacts, Question, recent
 from reducer.rollout.pseudonym import pack, pseudonym_of

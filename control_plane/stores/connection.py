@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import redis
 
 from control_plane.errors import StoreStartError, StoreUnavailable
-from control_plane.stores.clients import connect as connect  # noqa: PLC0414  # offered here too
 from control_plane.stores.clients import primaries
 from control_plane.stores.version import ServerVersion, refuse_old, version_in_info
 

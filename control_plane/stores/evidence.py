@@ -12,8 +12,7 @@ from control_plane.stores.connection import unavailable
 from control_plane.stores.evidence_events import EvidenceBatch
 from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
-from control_plane.stores.owner_days import OwnerDay as OwnerDay  # noqa: PLC0414  # offered here too
-from control_plane.stores.owner_days import unpacked, whole_prompts
+from control_plane.stores.owner_days import OwnerDay, unpacked, whole_prompts
 from control_plane.stores.replies import parts, text, whole
 from control_plane.stores.sealed_days import Around, DayFields, PromptCounts, sealed_day
 from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split

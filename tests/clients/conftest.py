@@ -19,10 +19,10 @@ from control_plane.access import create_token
 from control_plane.clock import Clock
 from control_plane.context import Context, over
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.evidence import OwnerDay
 from control_plane.stores.functions import load_functions
+from control_plane.stores.owner_days import OwnerDay
 from reducer.vocabulary import Mode, Role
 from tests.control_plane.hosts import assigned
 from tests.control_plane.web_workers import PATIENCE_S, ROOT, free_port, until, web_worker

@@ -4,8 +4,8 @@ import pytest
 
 from control_plane.errors import SettingsError
 from control_plane.otlp_door import Limits
-from control_plane.settings import Settings, StoreKind
-from control_plane.store_url import StoreUrl
+from control_plane.settings import Settings
+from control_plane.store_url import StoreKind, StoreUrl
 
 
 def test_an_empty_environment_gives_the_documented_defaults():

@@ -14,7 +14,7 @@ from control_plane.data_plane.credential_cache import CredentialCache
 from control_plane.data_plane.refresher import Refresher
 from control_plane.errors import StoreUnavailable
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.jobs import IntakeDoor
 from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
 from control_plane.stores.owners import StatedFacts

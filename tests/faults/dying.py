@@ -19,7 +19,7 @@ from control_plane.ingest.intake import Intake
 from control_plane.jobs.worker import Worker
 from control_plane.otlp_door import Encoding, OtlpRequest
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from tests.control_plane.lives import HOLDER
 from tests.control_plane.worlds import context_over
 

@@ -18,7 +18,7 @@ from control_plane.access import create_token
 from control_plane.clock import Clock
 from control_plane.context import Context, over
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role

@@ -10,7 +10,7 @@ import pytest
 from control_plane.errors import StoreUnavailable
 from control_plane.settings import Settings
 from control_plane.stores.cells import Cell
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent

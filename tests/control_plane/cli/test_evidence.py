@@ -22,7 +22,7 @@ from control_plane.etags import environment_etag
 from control_plane.queries.owners import owner_view
 from control_plane.settings import Settings
 from control_plane.state import Evaluation
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.evidence_pages import Place
 from control_plane.stores.functions import load_functions

@@ -22,7 +22,7 @@ from control_plane.queries.days import complete_days, wave_days
 from control_plane.settings import Settings
 from control_plane.state import SYSTEM
 from control_plane.stores.audit import verify
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Gate, Mode

@@ -15,7 +15,7 @@ from redis import Redis
 from control_plane.access import create_token, revoke_token
 from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, signal_of
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role

@@ -21,7 +21,7 @@ from control_plane.ingest import grpc_door
 from control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
 from control_plane.otlp_door import Limits
 from control_plane.settings import Settings
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from reducer.vocabulary import Mode, Role

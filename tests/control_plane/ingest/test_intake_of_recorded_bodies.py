@@ -14,7 +14,7 @@ from control_plane.commands.environments import create_environment, create_rollo
 from control_plane.context import Context
 from control_plane.ingest.otlp import NumberPoint
 from control_plane.otlp_door import Encoding
-from control_plane.stores.evidence import OwnerDay
+from control_plane.stores.owner_days import OwnerDay
 from reducer.catalogue import CATALOGUE
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Mode

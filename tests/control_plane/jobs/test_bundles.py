@@ -12,8 +12,7 @@ from control_plane.jobs.bundles import Bundle, unpacked
 from control_plane.jobs.gathering import gather
 from control_plane.jobs.owner_day_table import OwnerDayTable
 from control_plane.jobs.replaying import replay
-from control_plane.stores.evidence import OwnerDay
-from control_plane.stores.owner_days import SUMS
+from control_plane.stores.owner_days import SUMS, OwnerDay
 from reducer.vocabulary import Cohort, Gate, Mode
 from tests.control_plane.lives import BEGAN, Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD

@@ -13,9 +13,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from control_plane.stores.cells import Cell
-from control_plane.stores.evidence import OwnerDay
 from control_plane.stores.evidence_events import PromptEvent
 from control_plane.stores.evidence_parts import OUTCOME_PLACES
+from control_plane.stores.owner_days import OwnerDay
 from control_plane.stores.prompt_events import BookedEvent, Like, PromptEvents, PromptKey
 from control_plane.stores.prompt_news import (
     Disrupted,

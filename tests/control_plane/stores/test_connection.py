@@ -5,11 +5,8 @@ import redis
 
 from control_plane.errors import SettingsError, StoreStartError, StoreUnavailable
 from control_plane.settings import Settings
-from control_plane.stores.connection import (
-    check_version,
-    connect,
-    unavailable,
-)
+from control_plane.stores.clients import connect
+from control_plane.stores.connection import check_version, unavailable
 
 
 def test_the_promised_servers_are_accepted(any_store):

@@ -12,7 +12,7 @@ import pytest
 from control_plane.errors import StoreStartError
 from control_plane.settings import Settings
 from control_plane.stores import data_directory, program
-from control_plane.stores.connection import connect
+from control_plane.stores.clients import connect
 from control_plane.stores.embedded import EmbeddedServer
 from control_plane.stores.functions import load_functions
 from control_plane.stores.program import find_program, most_memory
