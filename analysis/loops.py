@@ -25,8 +25,8 @@ UNHEARD = (
     "not send agent.guard.loop_detected look alike, so this is unknown, and not a rate of zero."
 )
 NOT_KEPT = (
-    "Loop events of other guards are unknown by owner: evidence made from counters has none, nor "
-    "has evidence from before they were kept."
+    "Loop events of other guards are unknown by owner: evidence made from counters has none, and "
+    "some of this was imported without them."
 )
 
 

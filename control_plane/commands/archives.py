@@ -79,7 +79,7 @@ def import_archive(
             f"environment {name} exists, and evidence of two stores is never added up; import into "
             "an empty store, such as one that GUARDWAVE_DATA names"
         )
-    into = context.imports.into(name)
+    into = context.imports.into(name, today=context.clock.now().date())
     holder = context.randomness(8).hex()
     if not into.hold(holder):
         raise StateConflict(

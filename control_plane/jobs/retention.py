@@ -42,11 +42,8 @@ class Retention:
     def _forget_small(self, environment: str) -> None:
         now_second = self._context.clock.now_ns() // NANOSECONDS
         before = now_second - KEPT_DAYS * SECONDS_A_DAY
-        today = self._context.clock.now().date()
-        unused = today - timedelta(days=CELLS_KEPT_DAYS)
+        unused = self._context.clock.now().date() - timedelta(days=CELLS_KEPT_DAYS)
         self._context.retention.forget_days(environment)
-        self._context.retention.forget_cells(environment, today=today, last_used_before=unused)
-        self._context.retention.forget_sources(
-            environment, before_second=before, now_second=now_second
-        )
+        self._context.retention.forget_cells(environment, last_used_before=unused)
+        self._context.retention.forget_sources(environment, before_second=before)
         self._context.intake.forget_treated(environment, before_second=before)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 
 from reducer.rollout.state import EvidenceSource
@@ -52,6 +53,16 @@ class Cell:
             None if mode is None else Mode(mode),
             EvidenceSource(*source) if source else EvidenceSource.EVENTS,
         )
+
+
+def day_number(day: date) -> int:
+    """Return the days since 1970."""
+    return (day - date(1970, 1, 1)).days
+
+
+def used_on(day: date) -> str:
+    """Return what the store notes of a cell beside its number: used on the day, in no budget."""
+    return f"{day_number(day)} "
 
 
 # Every event names its cell, and an environment has few.

@@ -223,29 +223,24 @@ end
 local function write_sources(batch, payload)
   local key, producer = 'hs:' .. batch.slot, payload.producer
   local function source(version, field) return cjson.encode({ producer, version, field }) end
-  local function note_time(version, field)
-    local name = source(version, field)
-    if redis.call('HEXISTS', key, name) == 0 and redis.call('HLEN', key) >= MOST_SOURCES then
-      version = OTHER
-    end
-    redis.call('HSET', key, source(version, field), batch.now)
-    return version
-  end
+  -- The name under which a version is known: its own while there is room for one of its counters.
+  local places = {}
   for _, counts in ipairs({ payload.sources, batch.sources }) do
     for version, fields in pairs(counts) do
       for field, by in pairs(fields) do
         if by ~= 0 then
           local name = source(version, field)
-          count_bounded(key, MOST_SOURCES, name, by, source(OTHER, field))
-          -- By this a version is forgotten of which nothing was ever accepted. A duplicate was, before.
-          if field ~= 'duplicate' and not batch.newest[version] then note_time(version, 'last_heard_s') end
+          local is_own = count_bounded(key, MOST_SOURCES, name, by, source(OTHER, field)) == name
+          places[version] = is_own and version or places[version] or OTHER
         end
       end
     end
   end
-  for version, second in pairs(batch.newest) do
-    local known = note_time(version, 'last_record_s')
-    redis.call('HSET', key, source(known, 'ahead_s'), second - batch.now)
+  -- By these times a version is forgotten that is not heard of any more.
+  for version, place in pairs(places) do
+    local second = batch.newest[version]
+    redis.call('HSET', key, source(place, second and 'last_record_s' or 'last_heard_s'), batch.now)
+    if second then redis.call('HSET', key, source(place, 'ahead_s'), second - batch.now) end
   end
 end
 

@@ -5,7 +5,7 @@ from datetime import date
 
 from redis import Redis
 
-from control_plane.stores.cells import Cell
+from control_plane.stores.cells import Cell, used_on
 from control_plane.stores.connection import unavailable
 from control_plane.stores.evidence import KEPT_DAYS
 from control_plane.stores.evidence_pages import Counted, PlacedOwnerDay
@@ -30,16 +30,17 @@ class EvidenceImports:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    def into(self, environment: str) -> "EvidenceImport":
-        """Return what writes the evidence of this environment."""
-        return EvidenceImport(self._redis, environment)
+    def into(self, environment: str, *, today: date) -> "EvidenceImport":
+        """Return what writes the evidence of this environment; its cells count as used today."""
+        return EvidenceImport(self._redis, environment, today)
 
 
 class EvidenceImport:
     """Writes the evidence of one environment that nobody reads yet."""
 
-    def __init__(self, redis: Redis, environment: str) -> None:
+    def __init__(self, redis: Redis, environment: str, today: date) -> None:
         self._redis = redis
+        self._used = used_on(today)
         self._held = EnvironmentKeys(environment).importing
         self._count = shard_count(redis)
         self._shards = tuple(EvidenceKeys(environment, shard) for shard in range(self._count))
@@ -127,8 +128,9 @@ class EvidenceImport:
             if (shard, cell.name) in self._cells:
                 continue
             number = self._cells[shard, cell.name] = len(self._cells) + 1
-            for name, value in ((cell.name, number), (f"#{number}", cell.name), ("#", number)):
-                pipe.hset(self._shards[shard].cells, name, str(value))
+            named = {cell.name: str(number), f"#{number}": cell.name, "#": str(number)}
+            for name, value in {**named, f"#{cell.name}": self._used}.items():
+                pipe.hset(self._shards[shard].cells, name, value)
         pipe.execute()
 
     def _put(self, writes: Iterable[tuple[str, str, bytes]]) -> None:

@@ -9,6 +9,7 @@ from datetime import date
 
 from redis import Redis
 
+from control_plane.stores.cells import day_number
 from control_plane.stores.connection import unavailable
 from control_plane.stores.evidence import LAST_RECORD
 from control_plane.stores.functions import call
@@ -53,34 +54,28 @@ class RetentionStore:
         return whole(pair(answer)[0])
 
     @unavailable()
-    def forget_cells(self, environment: str, *, today: date, last_used_before: date) -> int:
-        """Forget cells in which nothing was counted since a day; answer how many, over all shards.
-
-        One that was made before the store noted such days counts as used today.
-        """
-        days = (_day_number(today), _day_number(last_used_before))
+    def forget_cells(self, environment: str, *, last_used_before: date) -> int:
+        """Forget cells in which nothing was counted since a day; answer how many, by shard."""
+        oldest = day_number(last_used_before)
         shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
-        return sum(self._forget_cells(keys.cells, *days) for keys in shards)
+        return sum(self._forget_cells(keys.cells, oldest) for keys in shards)
 
-    def _forget_cells(self, key: str, today: int, oldest: int) -> int:
+    def _forget_cells(self, key: str, oldest: int) -> int:
         cursor, forgotten = 0, 0
         while True:
-            arguments = (cursor, today, oldest, _AT_ONCE)
+            arguments = (cursor, oldest, _AT_ONCE)
             answer = pair(call(self._redis, "gw_forget_cells", keys=[key], arguments=arguments))
             cursor, forgotten = whole(answer[0]), forgotten + whole(answer[1])
             if not cursor:
                 return forgotten
 
     @unavailable()
-    def forget_sources(self, environment: str, *, before_second: int, now_second: int) -> int:
-        """Forget versions of producers that were last heard of before; answer how many, by shard.
-
-        Those of which the store did not note it yet count as heard of now.
-        """
+    def forget_sources(self, environment: str, *, before_second: int) -> int:
+        """Forget versions of producers last heard of before; answer how many, by shard."""
         shards = (EvidenceKeys(environment, shard) for shard in range(self._count))
-        return sum(self._forget_sources(keys.sources, before_second, now_second) for keys in shards)
+        return sum(self._forget_sources(keys.sources, before_second) for keys in shards)
 
-    def _forget_sources(self, key: str, before_second: int, now_second: int) -> int:
+    def _forget_sources(self, key: str, before_second: int) -> int:
         fields: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
         heard: Counter[tuple[str, str]] = Counter()
         for name, value in self._redis.hgetall(key).items():
@@ -88,16 +83,7 @@ class RetentionStore:
             fields[producer, version].append(octets(name))
             if counter in (LAST_RECORD, LAST_HEARD):
                 heard[producer, version] = max(heard[producer, version], whole(value))
-        old = [source for source in fields if 0 < heard[source] < before_second]
+        old = [source for source in fields if heard[source] < before_second]
         for source in old:
             self._redis.hdel(key, *fields[source])
-        for source in fields.keys() - heard.keys():
-            # The name as the store spells it, with another counter.
-            of_source, _, _ = fields[source][0].rpartition(b",")
-            self._redis.hset(key, of_source + f',"{LAST_HEARD}"]'.encode(), now_second)
         return len(old)
-
-
-def _day_number(day: date) -> int:
-    """Return the days since 1970."""
-    return (day - date(1970, 1, 1)).days

@@ -286,7 +286,7 @@ def test_a_spoilt_archive_is_refused_and_leaves_nothing(cli, life, elsewhere, ch
 def test_an_import_clears_away_what_one_that_was_killed_left(cli, life, elsewhere, tmp_path):
     life.live(1)
     cli.exported("--output", tmp_path / "archive")
-    left = context_over(elsewhere).imports.into(ENVIRONMENT)
+    left = context_over(elsewhere).imports.into(ENVIRONMENT, today=life.today)
     _, counters, placed = everything(life.context)
     left.add_counters(counters)
     left.add_owner_days([each for part in placed for each in part][:5])
@@ -298,7 +298,9 @@ def test_an_import_clears_away_what_one_that_was_killed_left(cli, life, elsewher
 
 def test_two_imports_do_not_write_into_each_other(cli, life, elsewhere, tmp_path):
     cli.exported("--output", tmp_path / "archive")
-    assert context_over(elsewhere).imports.into(ENVIRONMENT).hold("another import")
+    assert (
+        context_over(elsewhere).imports.into(ENVIRONMENT, today=life.today).hold("another import")
+    )
     found = cli.imported(tmp_path / "archive")
     assert found.exit_code == 1
     assert "another import" in found.stderr

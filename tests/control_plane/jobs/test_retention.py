@@ -7,7 +7,6 @@ import pytest
 from control_plane.jobs.retention import Retention
 from control_plane.queries.intake_health import intake_health
 from control_plane.stores.evidence import KEPT_DAYS
-from control_plane.stores.keys import EvidenceKeys
 from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Calendar, Host, Prompt, assigned, logs, pseudonym_in
 from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION, context_over, world_in
@@ -93,13 +92,16 @@ def test_versions_of_which_everything_was_refused_leave_health(context, calendar
     assert health_versions(context) == ["0.9.0"]
 
 
-def test_versions_refused_before_their_time_was_noted_stay_as_if_heard_of_now(
-    context, any_store, calendar
-):
-    field = '["producer","1.0\\/beta","refused:late"]'
-    any_store.hset(EvidenceKeys(ENVIRONMENT).sources, field, 3)
+def test_a_producer_that_only_repeats_what_another_sent_leaves_health(context, calendar):
+    started = logs([Prompt("p-1", [assigned(context, "owner-1")[1]], NOW).start()])
+    Host(context).send(started)
+    Host(context).send(started)
+    assert sorted(
+        each.counts.duplicate for each in intake_health(context, ENVIRONMENT).sources
+    ) == [0, 1]
+    calendar.now = NOW + LONG - timedelta(days=2)
     retain(context)
-    assert health_versions(context) == ["1.0/beta"]
+    assert health_versions(context) == [VERSION, VERSION]
     calendar.now = NOW + LONG
     retain(context)
     assert health_versions(context) == []

@@ -253,7 +253,9 @@ def test_days_before_an_environment_existed_are_not_missed(store):
 
 def test_evidence_from_before_an_environment_was_created_here_is_shown(store):
     life = Life.begin(store)
-    life.context.imports.into(ENVIRONMENT).add_day(BEGAN.date() - timedelta(days=3), {})
+    life.context.imports.into(ENVIRONMENT, today=BEGAN.date()).add_day(
+        BEGAN.date() - timedelta(days=3), {}
+    )
     days = environment_days(life.context, ENVIRONMENT)
     assert [each.day for each in days] == [BEGAN.date() - timedelta(days=at) for at in (3, 2, 1)]
 

@@ -8,6 +8,8 @@ import pytest
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence import KEPT_DAYS, EvidenceStore, Written
 from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, Sighting, VolumeEvent
+from control_plane.stores.evidence_import import EvidenceImports
+from control_plane.stores.evidence_pages import Counted
 from control_plane.stores.evidence_points import PointEvent, PointOwner, Stream
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owners import OwnerStore
@@ -139,8 +141,8 @@ def test_a_cell_without_use_is_forgotten_and_makes_room_for_another(any_store, e
     evidence.write(HERE, EvidenceBatch(again, producer="host", now_second=first + 86_400))
 
     tomorrow = today + timedelta(days=1)
-    assert not retention.forget_cells(HERE, today=tomorrow, last_used_before=today)
-    assert retention.forget_cells(HERE, today=tomorrow, last_used_before=tomorrow) == 1
+    assert not retention.forget_cells(HERE, last_used_before=today)
+    assert retention.forget_cells(HERE, last_used_before=tomorrow) == 1
     assert {cell for _, cell in evidence.cells(HERE)} == {kept, GUARD}
     held = any_store.hgetall(EvidenceKeys(HERE).cells)
     assert (held[b"#volume:host"], held[b"#vouched:host"]) == (b"1", b"1")
@@ -148,19 +150,19 @@ def test_a_cell_without_use_is_forgotten_and_makes_room_for_another(any_store, e
 
     evidence.write(HERE, EvidenceBatch((volume(8, cell=gone),), producer="host"))
     assert dict(evidence.cells(HERE)) == {1: kept, 3: GUARD, 4: gone}
-    after = retention.forget_cells(HERE, today=tomorrow, last_used_before=date(2100, 1, 1))
+    after = retention.forget_cells(HERE, last_used_before=date(2100, 1, 1))
     assert (after, evidence.cells(HERE)) == (3, ())
     assert any_store.hgetall(EvidenceKeys(HERE).cells) == {b"#": b"4"}
 
 
-def test_a_cell_from_before_days_of_use_were_noted_is_kept_as_if_used_today(any_store, evidence):
+def test_an_imported_cell_is_kept_as_if_used_on_the_day_of_its_import(any_store, evidence):
     retention, today = RetentionStore(any_store), date(2026, 11, 27)
-    fill_cells(any_store, 3_000)
-    last_used_before = today - timedelta(days=130)
-    assert not retention.forget_cells(HERE, today=today, last_used_before=last_used_before)
+    imported = EvidenceImports(any_store).into(HERE, today=today)
+    cells = [replace(GUARD, version=f"0.{number}") for number in range(3_000)]
+    imported.add_counters([Counted(FRIDAY, cell, "points", 1) for cell in cells])
+    assert not retention.forget_cells(HERE, last_used_before=today)
     assert len(evidence.cells(HERE)) == 3_000
-    later = {"today": today + timedelta(days=131), "last_used_before": today + timedelta(days=1)}
-    assert retention.forget_cells(HERE, **later) == 3_000
+    assert retention.forget_cells(HERE, last_used_before=today + timedelta(days=1)) == 3_000
     assert evidence.cells(HERE) == ()
 
 

@@ -85,7 +85,7 @@ def test_a_loop_of_two_guards_in_one_event_is_refused():
         replace(event(Looped(), 1), cells=(GUARD, OTHER_GUARD))
 
 
-def test_a_row_from_before_loops_were_kept_never_tells_them(evidence, any_store):
+def test_a_row_that_was_imported_without_loops_never_tells_them(evidence, any_store):
     """The row: 17 sums, how much coarser its histogram is, and one bucket with its count."""
     write(evidence, event(START, 1))
     ((number, _),) = evidence.cells(HERE)
