@@ -26,8 +26,9 @@ class OwnerDay:
     decisions, every other one counts prompts; `switched` those that were told with two modes or
     cohorts, whether or not a start or an end of them is known. `loops` counts loop events of other
     guards than the cell's; None says that nobody counted them: the row is made from counters, or
-    was imported without them. `version` is that of the prompts' earliest records. `durations` holds pairs of a base-2 exponential bucket at `scale` and its count, of milliseconds where
-    `source` is events and of seconds where it is counters.
+    was imported without them. `version` is that of the prompts' earliest records. `durations` holds
+    pairs of a base-2 exponential bucket at `scale` and its count, of milliseconds where `source` is
+    events and of seconds where it is counters.
     """
 
     owner: str
