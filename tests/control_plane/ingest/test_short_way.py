@@ -85,34 +85,30 @@ def changed(draw, message: bytes) -> bytes:
     return bytes(found)
 
 
-@pytest.mark.parametrize("name", [name for name, found in recorded().items() if found.is_logs])
+SHORT_WAY = {
+    name: found.body
+    for name, found in recorded().items()
+    if found.is_logs and found.encoding is Encoding.PROTOBUF
+}
+
+
+@pytest.mark.parametrize("name", SHORT_WAY)
 def test_a_recorded_body_adds_the_same_the_short_way(name):
-    found = recorded()[name]
-    if found.encoding is Encoding.PROTOBUF:
-        for body in (found.body, settled(found.body)):
-            forms = Forms()
-            for _ in range(2):
-                check(read(body, forms), read(body))
+    for body in (SHORT_WAY[name], settled(SHORT_WAY[name])):
+        forms = Forms()
+        for _ in range(2):
+            check(read(body, forms), read(body))
 
 
 def test_recorded_bodies_in_any_order_share_their_forms_and_read_the_same():
-    bodies = [
-        body
-        for each in recorded().values()
-        if each.is_logs and each.encoding is Encoding.PROTOBUF
-        for body in (each.body, settled(each.body))
-    ]
+    bodies = [body for each in SHORT_WAY.values() for body in (each, settled(each))]
     forms = Forms()
     for body in [*bodies, *reversed(bodies)]:
         check(read(body, forms), read(body))
 
 
 def test_threads_that_share_forms_read_what_each_would_alone():
-    bodies = [
-        each.body
-        for each in recorded().values()
-        if each.is_logs and each.encoding is Encoding.PROTOBUF
-    ]
+    bodies = list(SHORT_WAY.values())
     # few are remembered, so that they are forgotten under the threads' hands
     forms = Forms(remembered_bytes=20_000)
     with ThreadPoolExecutor(4) as threads:
