@@ -12,7 +12,7 @@ from control_plane.http.parameters import EnvironmentPath, PageQuery
 from control_plane.http.resources import environment_address, resource
 from control_plane.queries import cards
 from control_plane.queries.cursors import part
-from control_plane.queries.intake_health import SourceHealth, intake_health
+from control_plane.queries.intake_health import SourceHealth, intake_health, sources_of
 from control_plane.queries.pages import TelemetryState
 from reducer.vocabulary import Mode, Role
 
@@ -163,7 +163,7 @@ def read_telemetry(path: EnvironmentPath) -> Response:
 def list_sources(path: EnvironmentPath, query: PageQuery) -> Response:
     """List what came from each producer with each version, by both."""
     requests.require(Role.VIEWER, path.environment)
-    found = intake_health(requests.context(), path.environment).sources
+    found = sources_of(requests.context(), path.environment)
     shown, following = part(found, _cursor, after=query.cursor, limit=query.limit)
     return respond(answers.page([SourceAnswer.model_validate(each) for each in shown], following))
 

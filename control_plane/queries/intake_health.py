@@ -100,11 +100,25 @@ def intake_health(context: Context, environment: str) -> IntakeHealth:
         environment=environment,
         counts=IntakeCounts.of(counted),
         last_record_at=_moment(counted.get("last_record_s", 0)),
-        sources=tuple(_source(each) for each in context.intake.sources(environment)),
+        sources=_sources(context, environment),
         instances=context.intake.instances(environment),
         still_enforcing=_still_enforcing(context.intake.treated(environment), rollbacks),
         days=environment_days(context, environment),
     )
+
+
+def sources_of(context: Context, environment: str) -> tuple[SourceHealth, ...]:
+    """Return what came from each producer with each version.
+
+    Raises:
+        NotFound: no such environment.
+    """
+    load_environment(context, environment)
+    return _sources(context, environment)
+
+
+def _sources(context: Context, environment: str) -> tuple[SourceHealth, ...]:
+    return tuple(_source(each) for each in context.intake.sources(environment))
 
 
 def environment_days(
