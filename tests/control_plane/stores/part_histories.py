@@ -66,7 +66,7 @@ def _event(number: int, prompt: str, news: object, ms: int) -> PromptEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Delivery:
     """The distinct events of prompts and sessions, and the order and batches that they come in."""
 
     events: tuple[PromptEvent, ...]
@@ -74,7 +74,7 @@ class Told:
 
 
 @st.composite
-def told(draw: st.DrawFn) -> Told:
+def delivered(draw: st.DrawFn) -> Delivery:
     """Draw prompts told in parts, sessions that are opened, and one way in which all arrive."""
     events: list[PromptEvent] = []
     for prompt in ("prompt-1", "prompt-2", "prompt-3")[: draw(st.integers(1, 3))]:
@@ -96,7 +96,7 @@ def told(draw: st.DrawFn) -> Told:
         size = draw(st.integers(1, len(order)))
         batches.append(tuple(order[:size]))
         order = order[size:]
-    return Told(tuple(events), tuple(batches))
+    return Delivery(tuple(events), tuple(batches))
 
 
 def sums_of(events: Sequence[PromptEvent]) -> Counter[str]:

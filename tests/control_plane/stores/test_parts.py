@@ -38,13 +38,13 @@ def stored_sums(evidence: EvidenceStore, environment: str) -> Counter[str]:
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(telling=told())
-def test_the_sums_depend_on_the_parts_alone_however_they_arrive(evidence, telling):
+@given(delivery=delivered())
+def test_the_sums_depend_on_the_parts_alone_however_they_arrive(evidence, delivery):
     environment = f"parts-{next(_numbers)}"
-    for batch in telling.batches:
+    for batch in delivery.batches:
         evidence.write(environment, EvidenceBatch(batch))
     evidence.lose_overdue(environment, LATER)
-    assert stored_sums(evidence, environment) == sums_of(telling.events)
+    assert stored_sums(evidence, environment) == sums_of(delivery.events)
 
 
 @pytest.mark.parametrize(
