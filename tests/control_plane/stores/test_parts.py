@@ -18,7 +18,7 @@ from control_plane.stores.prompt_news import Started, Transitioned
 from control_plane.stores.seen import Seen
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Outcome
-from tests.control_plane.stores.part_histories import CELL, OWNER, sums_of, told
+from tests.control_plane.stores.part_histories import CELL, OWNER, delivered, sums_of
 from tests.control_plane.stores.prompt_histories import DAYS
 
 LATER = datetime.fromtimestamp(1_800_000_000, UTC) + timedelta(days=2)
