@@ -1,22 +1,23 @@
-"""From accepted records to evidence: ids verified, cells found, violations named."""
+"""From accepted records to evidence: cells found, events made, violations named."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TypeAlias
 
 from control_plane.clock import NANOSECONDS
-from control_plane.ingest.booked import Backing, Booked, CountedEvent, counting
+from control_plane.ingest.booked import (
+    REMEMBERED,
+    UNNAMED_GUARD,
+    Backing,
+    Booked,
+    counting,
+    known_guard,
+    owner_bucket,
+)
 from control_plane.ingest.event_time import DAY_NS, utc_day
 from control_plane.ingest.identity import event_identity, prompt_digest
 from control_plane.ingest.news_of_records import PromptRecord, began_ns, is_conforming, news_of
-from control_plane.ingest.point_evidence import (
-    is_missed_in_evidence,
-    places_of,
-    point_event,
-    volume_of,
-)
+from control_plane.ingest.point_evidence import counted_point
 from control_plane.ingest.point_violations import with_violations
 from control_plane.ingest.records import (
     CounterPoint,
@@ -25,37 +26,27 @@ from control_plane.ingest.records import (
     FlagEvaluation,
     LogRecord,
     LoopDetected,
-    Origin,
     PromptPart,
     Record,
     SessionOpened,
     Transition,
 )
-from control_plane.ingest.rejections import Refusal, RejectReason
 from control_plane.ingest.repetitions import Rebooked, Repetitions
 from control_plane.ingest.violations import broken_by, vouched
+from control_plane.ingest.vouching import VouchedRecord, Vouching
 from control_plane.ingest.wording_effects import BOUNDS, NAMES, part_of, volume_identity
 from control_plane.ingest.wordings import Repeated
 from control_plane.stores import evidence_events as events
 from control_plane.stores.cells import Cell
 from control_plane.stores.evidence_events import UNVOUCHED_VIOLATION, Sighting
 from control_plane.stores.evidence_parts import ADDED_UP, Closed, Finished
-from control_plane.stores.evidence_points import PointOwner
 from control_plane.stores.prompt_events import PromptKey
 from control_plane.stores.prompt_news import Looped
 from control_plane.stores.seen import Seen
-from reducer import contract
-from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
-from reducer.rollout.assignment import Assignment, Forged, verify
-from reducer.rollout.pseudonym import pack
-from reducer.rollout.state import EvidenceSource
+from reducer.catalogue import GUARD_OF_LOOP
+from reducer.rollout.assignment import Assignment
 
 SIGHTINGS_KEPT = timedelta(days=16)
-UNNAMED_GUARD = "unnamed"
-# What a body repeats is worked out once: its owners' ids, their prompts, and who was seen.
-REMEMBERED = 16_384
-
-VouchedRecord: TypeAlias = PromptRecord | LoopDetected
 
 
 class Bookkeeper:
@@ -63,17 +54,15 @@ class Bookkeeper:
 
     def __init__(self, environment: str, tag_key: bytes, producer: str) -> None:
         self._environment = environment
-        self._tag_key = tag_key
         self._producer = producer
-        self._backings = lru_cache(REMEMBERED)(self._verified_all)
+        self._vouching = Vouching(environment, tag_key)
         self._prompt = lru_cache(REMEMBERED)(_prompt)
         self._sighting = lru_cache(REMEMBERED)(self._sighted)
-        self._voucher = lru_cache(REMEMBERED)(self._first_behind)
         self._repetitions = Repetitions(
             environment,
-            vouch=self._backings,
+            vouch=self._vouching.of_ids,
             sighting=self._sighting,
-            bucket_of=_owner_bucket,
+            bucket_of=owner_bucket,
             remembered=REMEMBERED,
         )
 
@@ -102,13 +91,13 @@ class Bookkeeper:
     def expose(self, item: Exposed) -> Booked:
         """Return what a refused item with content adds: a violation, and no evidence."""
         event = events.RefusedEvent(Seen(item.identity, item.time_ns // NANOSECONDS))
-        assigned = self._behind(item.assignment_ids, item)
+        assigned = self._vouching.behind(item.assignment_ids, item.guard)
         if assigned is None:
             return Booked((counting(event, UNVOUCHED_VIOLATION, item.broken),))
         return Booked((event,), None, vouched(item.broken, assigned, identity=item.identity))
 
     def _book_event(self, record: PromptRecord) -> Booked:
-        backing = self._vouch(record)
+        backing = self._vouching.of_record(record)
         if not backing:
             guard = record.guard if isinstance(record, Transition) else UNNAMED_GUARD
             return Booked((self._unvouched(record, guard=guard),))
@@ -128,7 +117,7 @@ class Bookkeeper:
 
     def _book_part(self, record: PromptPart | SessionOpened) -> Booked:
         """Return what a part of a prompt adds; what adds up counts once, whatever the guards."""
-        backing = self._vouch(record)
+        backing = self._vouching.of_record(record)
         if not backing:
             return Booked((self._unvouched(record, guard=UNNAMED_GUARD),))
         pseudonym = backing[0].assigned.pseudonym
@@ -143,7 +132,7 @@ class Bookkeeper:
 
     def _book_loop(self, record: LoopDetected) -> Booked:
         """A loop is volume; to every other guard of its ids it is evidence of the prompt, too."""
-        backing = self._vouch(record)
+        backing = self._vouching.of_record(record)
         guard = record.guard or UNNAMED_GUARD
         stopper = record.guard or GUARD_OF_LOOP.get(record.loop_type)
         if not backing:
@@ -158,10 +147,12 @@ class Bookkeeper:
     def _book_evaluation(self, record: FlagEvaluation) -> Booked:
         """An evaluation is volume; ids of its Resource vouch for what it violates."""
         # what they vouch for is of no use here, but a forged one is refused
-        self._vouched_by(record.origin)
+        self._vouching.of_resource(record.origin)
         volume = self._volume(record, guard=record.guard)
         broken = broken_by(record, None)
-        assigned = self._behind(record.origin.assignment_ids, record) if broken else None
+        assigned = (
+            self._vouching.behind(record.origin.assignment_ids, record.guard) if broken else None
+        )
         if assigned is None:
             return Booked((counting(volume, UNVOUCHED_VIOLATION, broken),))
         return Booked((volume,), None, vouched(broken, assigned, identity=volume.seen.digest))
@@ -190,41 +181,6 @@ class Bookkeeper:
             news=news_of(record, began),
             generation=assigned.generation,
         )
-
-    def _verified(self, text: str, version: str) -> Backing | Forged:
-        found = verify(self._tag_key, self._environment, text)
-        if isinstance(found, Forged):
-            return found
-        return Backing(found, _cell(found.guard, version, found.wave, found.cohort, found.mode))
-
-    def _vouch(self, record: VouchedRecord) -> tuple[Backing, ...]:
-        """Return what is behind a record, one for each guard it is about; () when nothing is."""
-        about = record.guard if isinstance(record, Transition) else None
-        return self._backings(record.assignment_ids, record.origin.service_version, about)
-
-    def _verified_all(
-        self, ids: tuple[str, ...], version: str, about: str | None
-    ) -> tuple[Backing, ...]:
-        found: dict[str, Backing] = {}
-        owners: set[str] = set()
-        for text in ids:
-            backing = self._verified(text, version)
-            if isinstance(backing, Forged):
-                raise Refusal(
-                    RejectReason.FORGED_ASSIGNMENT,
-                    f"agent.guard.assignment.id is not one this environment issued: "
-                    f"{backing.reason}",
-                )
-            guard = backing.assigned.guard
-            if about in (None, guard):
-                found[guard] = backing
-                owners.add(backing.assigned.pseudonym)
-        if len(owners) > 1:
-            raise Refusal(
-                RejectReason.BAD_ATTRIBUTE,
-                "agent.guard.assignment.id names several owners; a prompt has one",
-            )
-        return tuple(found.values())
 
     def _identity(self, record: VouchedRecord, assigned: Assignment) -> int:
         return event_identity(
@@ -267,66 +223,23 @@ class Bookkeeper:
                 volume_identity(record, guard=guard, mode=mode), record.time_ns // NANOSECONDS
             ),
             day=utc_day(record.time_ns),
-            cell=Cell(_known(guard), record.origin.service_version, mode=mode),
+            cell=Cell(known_guard(guard), record.origin.service_version, mode=mode),
             counter=counter,
             is_conforming=is_conforming(record) if isinstance(record, PromptRecord) else None,
         )
 
     def _book_point(self, point: CounterPoint | DurationPoint) -> Booked:
-        event: CountedEvent
-        backings = self._vouched_by(point.origin)
-        told = _about_owner(point, backings)
-        if point.stream:
-            is_missed = is_missed_in_evidence(point) and bool(backings)
-            cell = _cell_of(point, told)
-            event = point_event(point, cell=cell, owner=told, is_missed=is_missed)
-        else:
-            event = volume_of(point, cell=_cell_of(point, told))
+        event, owner = counted_point(point, self._vouching.of_resource(point.origin))
         sighting = None
-        if told is not None:
+        if owner is not None:
             sighting = self._sighting(
-                told.pseudonym,
+                owner.pseudonym,
                 point.origin.service_version,
                 point.time_ns // DAY_NS,
-                is_of_prompt=events.STARTED_PLACE in told.places,
+                is_of_prompt=events.STARTED_PLACE in owner.places,
             )
-        assigned = self._behind(point.origin.assignment_ids, point)
+        assigned = self._vouching.behind(point.origin.assignment_ids, point.guard)
         return with_violations(Booked((event,), sighting), point, assigned)
-
-    def _vouched_by(self, origin: Origin) -> tuple[Backing, ...]:
-        """Return what the ids of a Resource vouch for.
-
-        Several owners on one Resource share a process: none of them is vouched for.
-
-        Raises:
-            Refusal: one of the ids is forged.
-        """
-        if not origin.assignment_ids:
-            return ()
-        try:
-            return self._backings(origin.assignment_ids, origin.service_version, None)
-        except Refusal as refusal:
-            if refusal.rejected.reason is RejectReason.FORGED_ASSIGNMENT:
-                raise
-            return ()
-
-    def _behind(
-        self, ids: Sequence[str], item: CounterPoint | DurationPoint | FlagEvaluation | Exposed
-    ) -> Assignment | None:
-        """Return what the first id says, of the item's own guard the one of the highest mode.
-
-        None when one of them is forged: what a forger sends is counted and never latches. Points
-        and flag evaluations are vouched for by the assignment ids of their Resource alone.
-        """
-        return self._voucher(tuple(ids), item.guard) if ids else None
-
-    def _first_behind(self, ids: tuple[str, ...], guard: str | None) -> Assignment | None:
-        backings = [self._verified(text, "") for text in ids]
-        found = [each.assigned for each in backings if isinstance(each, Backing)]
-        if len(found) < len(backings):
-            return None
-        own = [each for each in found if each.guard == guard]
-        return max(own, key=lambda each: each.mode.rank, default=found[0])
 
 
 def _session(session_id: str) -> str:
@@ -334,50 +247,10 @@ def _session(session_id: str) -> str:
     return f"session {session_id}"
 
 
-def _about_owner(
-    point: CounterPoint | DurationPoint, backings: Sequence[Backing]
-) -> PointOwner | None:
-    """Return whose evidence by counters the point is, by an id of its Resource for its guard."""
-    if not point.stream:
-        return None
-    is_unnumbered = isinstance(point, CounterPoint) and point.is_unnumbered
-    is_transition = point.metric == contract.TRANSITIONS_METRIC
-    for assigned, cell in backings:
-        if assigned.guard == point.guard:
-            return PointOwner(
-                assigned.pseudonym,
-                _owner_bucket(assigned.pseudonym),
-                replace(cell, source=EvidenceSource.COUNTERS),
-                places_of(point),
-                counts_unnumbered=is_unnumbered and is_transition,
-                is_witness=is_unnumbered and not is_transition,
-            )
-    return None
-
-
-def _cell_of(point: CounterPoint | DurationPoint, owner: PointOwner | None) -> Cell:
-    mode = owner.cell.mode if point.mode is None and owner is not None else point.mode
-    return Cell(_known(point.guard), point.origin.service_version, mode=mode)
-
-
 def _name(record: LogRecord) -> str:
     return NAMES[type(record)]
 
 
-def _known(guard: str | None) -> str:
-    """Return the guard that volume is booked under: one of the catalogue, or none in particular."""
-    return UNNAMED_GUARD if guard is None or guard not in CATALOGUE else guard
-
-
 def _prompt(pseudonym: str, prompt_id: str) -> PromptKey:
     suffix = prompt_digest(pseudonym, prompt_id)[0]
-    return PromptKey(pseudonym, suffix, _owner_bucket(pseudonym))
-
-
-# All of a cohort have the same one.
-_cell = lru_cache(REMEMBERED)(Cell)
-
-
-@lru_cache(REMEMBERED)
-def _owner_bucket(pseudonym: str) -> int:
-    return pack(pseudonym)[0]
+    return PromptKey(pseudonym, suffix, owner_bucket(pseudonym))

@@ -1,8 +1,10 @@
 """What a metric point adds: volume, and, where one owner is behind it, evidence by counters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from control_plane.clock import NANOSECONDS
+from control_plane.ingest.booked import Backing, known_guard, owner_bucket
 from control_plane.ingest.event_time import utc_day, utc_hour
 from control_plane.ingest.identity import instance_digest
 from control_plane.ingest.records import CounterPoint, DurationPoint
@@ -18,6 +20,7 @@ from control_plane.stores.evidence_points import (
 )
 from control_plane.stores.seen import Seen
 from reducer import contract
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Decision, ResetReason
 
 # Places in an owner-day row; the Lua library holds the same.
@@ -66,6 +69,43 @@ def places_of(point: CounterPoint | DurationPoint) -> tuple[int, ...]:
     return ()
 
 
+def counted_point(
+    point: CounterPoint | DurationPoint, backings: Sequence[Backing]
+) -> tuple[PointEvent | VolumeEvent, PointOwner | None]:
+    """Return what the point adds, and whose evidence by counters it is, None for nobody's.
+
+    `backings` are what the ids of its Resource vouch for.
+    """
+    owner = _owner_of(point, backings)
+    mode = owner.cell.mode if point.mode is None and owner is not None else point.mode
+    cell = Cell(known_guard(point.guard), point.origin.service_version, mode=mode)
+    if not point.stream:
+        return volume_of(point, cell=cell), None
+    is_missed = is_missed_in_evidence(point) and bool(backings)
+    return point_event(point, cell=cell, owner=owner, is_missed=is_missed), owner
+
+
+def _owner_of(
+    point: CounterPoint | DurationPoint, backings: Sequence[Backing]
+) -> PointOwner | None:
+    """Return whose evidence by counters the point is, by an id of its Resource for its guard."""
+    if not point.stream:
+        return None
+    is_unnumbered = isinstance(point, CounterPoint) and point.is_unnumbered
+    is_transition = point.metric == contract.TRANSITIONS_METRIC
+    for assigned, cell in backings:
+        if assigned.guard == point.guard:
+            return PointOwner(
+                assigned.pseudonym,
+                owner_bucket(assigned.pseudonym),
+                replace(cell, source=EvidenceSource.COUNTERS),
+                places_of(point),
+                counts_unnumbered=is_unnumbered and is_transition,
+                is_witness=is_unnumbered and not is_transition,
+            )
+    return None
+
+
 def is_missed_in_evidence(point: CounterPoint | DurationPoint) -> bool:
     """Whether the evidence of whoever it is of lacks what the point's SDK counted beyond its limit.
 
@@ -83,7 +123,7 @@ def point_event(
 ) -> PointEvent:
     """Return what the store adds of the point: the store knows what came of its stream before.
 
-    `is_missed` is as of the event.
+    `is_missed` as `PointEvent.is_missed`.
     """
     # A point tells of the interval before its time: midnight belongs to the day before.
     last_ns = point.time_ns - 1
