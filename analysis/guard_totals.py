@@ -6,7 +6,7 @@ import pandas as pd
 from analysis.frames import EXACT, OWNER, checked_owners, refuse_cells, require_columns
 
 # would_stopped and stopped count decisions, calls_after_would_stop tool calls; unreliable and
-# off_pin count prompts, loops loop events of other guards.
+# off_pin count prompts, loops loop events of other protections.
 GUARD_COUNTS = (
     "would_stopped",
     "stopped",

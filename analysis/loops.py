@@ -1,8 +1,9 @@
-"""How often other guards ended a turn, by cohort: it decides nothing, and is never zero unheard.
+"""How often other protections ended a turn, by cohort: it decides nothing; unheard is not zero.
 
-A loop event says that some protection ended a turn. Those of other guards than the evaluated one
-should not move when its mode does (domain rule `existing_guard_changed`, which a host reports):
-more of them among the treated, or fewer, is a reason to look.
+A loop event says that some protection ended a turn: a guard, or a limit of the host. Those of
+others than the evaluated guard should not move when its mode does (domain rule
+`existing_guard_changed`, which a host reports): more of them among the treated, or fewer, is a
+reason to look.
 """
 
 from typing import NamedTuple
@@ -21,12 +22,12 @@ LOOPS = "loops"
 # Rates are told for so many prompts: such events are rare.
 PROMPTS = 1000
 UNHEARD = (
-    "No loop event of another guard came from either side. Hosts without loops and hosts that do "
-    "not send agent.guard.loop_detected look alike, so this is unknown, and not a rate of zero."
+    "No loop event of another protection came from either side. Hosts without loops and hosts that "
+    "do not send agent.guard.loop_detected look alike, so this is unknown, and not a rate of zero."
 )
 NOT_KEPT = (
-    "Loop events of other guards are unknown by owner: evidence made from counters has none, and "
-    "some of this was imported without them."
+    "Loop events of other protections are unknown by owner: evidence made from counters has none, "
+    "and some of this was imported without them."
 )
 
 
@@ -35,8 +36,10 @@ class _Sides(NamedTuple):
     reference: CohortRatio
 
 
-def other_loops(evidence: WaveEvidence, joined: pd.DataFrame | None, policy: GatePolicy) -> Note:
-    """Tell loop events of other guards per 1,000 prompts of both cohorts, and how they differ.
+def other_protections(
+    evidence: WaveEvidence, joined: pd.DataFrame | None, policy: GatePolicy
+) -> Note:
+    """Tell loop events of other protections per 1,000 prompts of both cohorts, and how they differ.
 
     The interval of the difference is two-sided at 1 - 2 alpha, CR2 by owner, and told as not to be
     relied on below the policy's minimum data. `joined` are guard totals beside cohort and prompts
@@ -59,7 +62,7 @@ def loops_note(
         return _note(not_kept, {})
     sides = _sides(joined, cohorts)
     if sides is None:
-        return _note("Loop events of other guards are unknown: a cohort has no prompt.", {})
+        return _note("Loop events of other protections are unknown: a cohort has no prompt.", {})
     treated, reference = (PROMPTS * side.ratio for side in sides)
     if treated == reference == 0.0:
         return _note(UNHEARD, {})
@@ -71,7 +74,7 @@ def loops_note(
     interval, told = _interval(sides, names, policy)
     numbers |= interval
     sentence = (
-        f"Other guards ended {treated:.2f} turns per 1,000 prompts in {names[0]}, "
+        f"Other protections ended {treated:.2f} turns per 1,000 prompts in {names[0]}, "
         f"{reference:.2f} in {names[1]}; difference {treated - reference:+.2f} ({told})."
     )
     return _note(sentence, numbers)
@@ -110,4 +113,4 @@ def _sides(joined: pd.DataFrame, cohorts: tuple[Cohort, Cohort]) -> _Sides | Non
 
 
 def _note(sentence: str, numbers: dict[str, int | float | str]) -> Note:
-    return Note(Topic.OTHER_LOOPS, False, sentence, numbers)
+    return Note(Topic.OTHER_PROTECTIONS, False, sentence, numbers)

@@ -9,7 +9,7 @@ from analysis.consistency import saved_calls, supported_hosts
 from analysis.drift import baseline_balance, control_moved
 from analysis.evidence import WaveEvidence
 from analysis.frames import COHORT, Settled
-from analysis.loops import other_loops
+from analysis.loops import other_protections
 from analysis.margins import harm_margin
 from analysis.power import power_of_figures
 from analysis.report import Comparison, MetricResult, Note, Topic
@@ -37,7 +37,7 @@ def notes_of(
         found.append(baseline_balance(evidence, settled.drawn, policy))
         found.append(control_moved(evidence, settled.totals))
         found.append(_unseen(evidence, settled.totals))
-        found.append(other_loops(evidence, joined, policy))
+        found.append(other_protections(evidence, joined, policy))
     return tuple(note for note in found if note is not None)
 
 

@@ -30,7 +30,7 @@ JsonValue: TypeAlias = (
 PAIR = (Cohort.ENFORCED, Cohort.CONTROL)
 # Of the random owner sets: the same file meets the same ones.
 KEY = DrawKey("offline", "analyze", 1)
-NO_LOOPS = "Loop events of other guards are unknown: the file has no column loops."
+NO_LOOPS = "Loop events of other protections are unknown: the file has no column loops."
 # Of the owners without a prompt: below, the two cohorts lost owners differently.
 MISSING_P = 0.001
 
@@ -138,7 +138,7 @@ def to_wire(result: OfflineResult) -> Mapping[str, JsonValue]:
 def _notes(
     totals: pd.DataFrame, loops: pd.DataFrame | None, arms: Arms, policy: GatePolicy
 ) -> tuple[Note, ...]:
-    """Say what the draw can miss, of all owners of the file, and how often other guards stopped."""
+    """Say what the draw can miss, of all owners of the file, and what other protections ended."""
     treated = int((totals[COHORT] == PAIR[0].value).sum())
     unseen = unseen_note(len(totals), treated)
     joined = None if loops is None else totals.merge(loops, on=OWNER)

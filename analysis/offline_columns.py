@@ -1,10 +1,10 @@
 """The columns of a file of owners: each checked by its own name, then turned into evidence.
 
 One row per owner: `owner, arm, prompts, completions, disconnects, tokens, turns`, where there are
-any `cancelled`, the same counts before the wave as `pre_*`, `loops` (loop events of other guards),
-and durations. `latency_hist` holds them as "bucket:count ...", in base-2 exponential buckets of
-milliseconds beside `latency_scale`, or beside `latency_bounds`, "10 100 1000": upper bounds in ms
-of buckets that are counted from 0.
+any `cancelled`, the same counts before the wave as `pre_*`, `loops` (loop events of other
+protections), and durations. `latency_hist` holds them as "bucket:count ...", in base-2 exponential
+buckets of milliseconds beside `latency_scale`, or beside `latency_bounds`, "10 100 1000": upper
+bounds in ms of buckets that are counted from 0.
 """
 
 import datetime as dt

@@ -46,7 +46,7 @@ class Topic(StrEnum):
 
     BASELINE_BALANCE = "baseline_balance"
     CONTROL_MOVED = "control_moved"
-    OTHER_LOOPS = "other_loops"
+    OTHER_PROTECTIONS = "other_protections"
     POWER = "power"
     SAVED_CALLS = "saved_calls"
     SUPPORTED_HOSTS = "supported_hosts"

@@ -96,16 +96,16 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
 NOTE_NAMES = {
     "baseline_balance": "Before the wave",
     "control_moved": "The reference cohort",
-    "other_loops": "Other protections",
-    "power": "Chance to pass",
+    "other_protections": "Other protections",
+    "power": "Power",
     "saved_calls": "Saved calls",
     "supported_hosts": "Supported hosts",
     "unseen_owners": "Harm in few owners",
 }
 
-# The check beside which a note stands, where there is one: that of what other guards do beside
+# The check beside which a note stands, where there is one: that of what other protections do beside
 # the invariant that they stay as they are.
-CHECK_OF_NOTE = {"other_loops": "invariants"}
+CHECK_OF_NOTE = {"other_protections": "invariants"}
 
 
 def gate_name(gate: Gate) -> str:

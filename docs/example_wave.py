@@ -44,7 +44,7 @@ OWNERS, SHARE_BPS = 640, 500
 SALT = salt_text("000102030405060708090a0b0c0d0e0f", 0)
 FIRST_BEFORE, FIRST = date(2026, 11, 2), date(2026, 11, 10)
 STOP_RATE, CALLS_AFTER = 0.006, 3.0
-# Of prompts that another guard ended, whatever the cohort.
+# Of prompts that another protection ended, whatever the cohort.
 LOOP_RATE = 0.004
 
 

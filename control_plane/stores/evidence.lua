@@ -36,7 +36,7 @@ local MOST_STREAMS = { [48 * 3600] = 65536, [KEEP_STREAM_S] = 262144 }
 -- [bucket, count, ...] pairs follow the sums.
 local STARTED, LOST, DISRUPTED, TOKENS, TURNS, WOULD_STOPPED = 1, 7, 8, 9, 10, 11
 local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SWITCHED = 12, 13, 14, 15, 16, 17
--- By how much the scale of the row's histogram is below 7; then loop events of other guards. An imported row
+-- By how much the scale of the row's histogram is below 7; then loop events of other protections. An imported row
 -- of which nobody counted them has no place for them.
 local COARSER, LOOPS, SUMS = 18, 19, 19
 -- What is kept of a prompt's guard to decide its stops by; beyond it none is decided.

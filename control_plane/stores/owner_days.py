@@ -13,7 +13,7 @@ from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort
 
 # Where a row says how much coarser than `SCALE` its histogram is, and where how many loop events
-# of other guards there were; the Lua library holds the same.
+# of other protections there were; the Lua library holds the same.
 _COARSER, _LOOPS = 17, 18
 
 
@@ -24,8 +24,8 @@ class OwnerDay:
     The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
     and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
     decisions, every other one counts prompts; `switched` those that were told with two modes or
-    cohorts, whether or not a start or an end of them is known. `loops` counts loop events of other
-    guards than the cell's; None says that nobody counted them: the row is made from counters, or
+    cohorts, whether or not a start or an end of them is known. `loops` counts loop events of others
+    than the cell's guard; None says that nobody counted them: the row is made from counters, or
     was imported without them. `version` is that of the prompts' earliest records. `durations` holds
     pairs of a base-2 exponential bucket at `scale` and its count, of milliseconds where `source` is
     events and of seconds where it is counters.

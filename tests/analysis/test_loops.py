@@ -1,4 +1,4 @@
-"""Loop events of other guards by cohort: told as information, unknown where nobody told them."""
+"""Loop events of other protections by cohort: information, unknown where nobody told them."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def with_loops(owners: pd.DataFrame, *, treated: float, reference: float) -> Wav
 
 def loops_in(evidence: WaveEvidence) -> Note:
     notes = evaluate(evidence, POLICY).notes
-    return next(note for note in notes if note.topic is Topic.OTHER_LOOPS)
+    return next(note for note in notes if note.topic is Topic.OTHER_PROTECTIONS)
 
 
 def test_rates_are_told_per_thousand_prompts_with_the_interval_of_their_difference(owners):
@@ -52,7 +52,7 @@ def test_rates_are_told_per_thousand_prompts_with_the_interval_of_their_differen
     assert note.numbers["reference_per_1000"] == pytest.approx(reference)
     assert note.numbers["difference_per_1000"] == pytest.approx(treated - reference)
     assert note.sentence == (
-        f"Other guards ended {treated:.2f} turns per 1,000 prompts in enforced, "
+        f"Other protections ended {treated:.2f} turns per 1,000 prompts in enforced, "
         f"{reference:.2f} in control; difference {treated - reference:+.2f} (90 % interval "
         f"{note.numbers['difference_low']:+.2f} to {note.numbers['difference_high']:+.2f})."
     )
@@ -131,7 +131,7 @@ def test_a_cohort_without_a_prompt_has_no_rate(owners):
     )
     note = loops_in(with_loops(idle, treated=0.0, reference=0.01))
     assert note.numbers == {}
-    assert note.sentence == "Loop events of other guards are unknown: a cohort has no prompt."
+    assert note.sentence == "Loop events of other protections are unknown: a cohort has no prompt."
 
 
 def test_owners_who_are_all_alike_have_no_interval(owners):

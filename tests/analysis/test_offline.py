@@ -167,7 +167,7 @@ def notes_of(file: pd.DataFrame) -> dict[str, Any]:
 def test_a_file_tells_loop_events_of_both_arms_per_thousand_prompts():
     table = file_of()
     loops = np.where(table["arm"] == "enforce", 2, 1)
-    told = notes_of(file_of(loops=loops.astype(str)))["other_loops"]
+    told = notes_of(file_of(loops=loops.astype(str)))["other_protections"]
     prompts = table["prompts"].astype(int)
     for arm, side, each in (("enforce", "treated", 2), ("warn", "reference", 1)):
         own = (table["arm"] == arm) & (prompts > 0)
@@ -178,10 +178,10 @@ def test_a_file_tells_loop_events_of_both_arms_per_thousand_prompts():
 
 
 def test_a_file_without_loop_events_does_not_say_that_there_were_none():
-    told = notes_of(file_of())["other_loops"]
+    told = notes_of(file_of())["other_protections"]
     assert told["numbers"] == {}
     assert told["sentence"] == (
-        "Loop events of other guards are unknown: the file has no column loops."
+        "Loop events of other protections are unknown: the file has no column loops."
     )
 
 

@@ -66,23 +66,27 @@ def test_a_note_is_shown_as_information_and_a_warning_asks_to_look(render: Rende
     }
     said = words(gate_with(render, notes=[note, moved]))
 
-    assert "information Chance to pass: Completion passes 41 % of harmless waves." in said
+    assert "information Power: Completion passes 41 % of harmless waves." in said
     assert "look at this The reference cohort: Control moved by 1.2 pp." in said
 
 
 LOOPS: dict[str, JsonValue] = {
-    "topic": "other_loops",
+    "topic": "other_protections",
     "is_warning": False,
-    "sentence": "Other guards ended 4.10 turns per 1,000 prompts in enforced, 4.00 in control.",
+    "sentence": (
+        "Other protections ended 4.10 turns per 1,000 prompts in enforced, 4.00 in control."
+    ),
     "numbers": {"treated_per_1000": 4.1, "reference_per_1000": 4.0},
 }
 
 
-def test_what_other_guards_did_stands_beside_the_invariants_as_information(render: Render) -> None:
+def test_what_other_protections_did_is_information_beside_the_invariants(
+    render: Render,
+) -> None:
     said = words(gate_with(render, notes=[LOOPS]))
 
     told = (
-        "No invariant was violated, in 84,198 covered prompts. For information: Other guards "
+        "No invariant was violated, in 84,198 covered prompts. For information: Other protections "
         "ended 4.10 turns per 1,000 prompts in enforced, 4.00 in control."
     )
     assert told in said
@@ -92,7 +96,10 @@ def test_what_other_guards_did_stands_beside_the_invariants_as_information(rende
 def test_without_the_invariants_it_is_told_with_the_other_notes(render: Render) -> None:
     said = words(gate_with(render, notes=[LOOPS], checks=[]))
 
-    assert "information Other protections: Other guards ended 4.10 turns per 1,000 prompts" in said
+    assert (
+        "information Other protections: Other protections ended 4.10 turns per 1,000 prompts"
+        in said
+    )
 
 
 def test_what_the_draw_can_miss_is_one_sentence_of_the_page(render: Render) -> None:

@@ -75,7 +75,7 @@ def test_the_gates_of_the_story_are_within(past):
 def test_the_warn_gate_has_loop_events_of_other_guards_from_both_cohorts(past):
     newest = past.context.gates.evaluations(INTERNAL, GUARD)[0]
     notes = orjson.loads(newest.result)["notes"]
-    numbers = next(each["numbers"] for each in notes if each["topic"] == "other_loops")
+    numbers = next(each["numbers"] for each in notes if each["topic"] == "other_protections")
     assert 2 < numbers["treated_per_1000"] < 10
     assert 2 < numbers["reference_per_1000"] < 10
     assert numbers["difference_low"] < 0 < numbers["difference_high"]

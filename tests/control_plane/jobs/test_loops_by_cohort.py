@@ -63,7 +63,7 @@ def live_with_loops(life: Life, days: int) -> int:
 
 def loops_note(evaluation):
     found = orjson.loads(evaluation.result)["notes"]
-    return next(note for note in found if note["topic"] == "other_loops")
+    return next(note for note in found if note["topic"] == "other_protections")
 
 
 def test_loop_events_of_both_cohorts_are_told_per_thousand_prompts(life):

@@ -1,4 +1,4 @@
-"""Loop events of other guards in owner-days: counted once, or unknown where nobody counted."""
+"""Loop events of other protections in owner-days: counted once, or unknown where nobody counted."""
 
 from dataclasses import replace
 from datetime import date
