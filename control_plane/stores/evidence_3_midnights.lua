@@ -1,7 +1,7 @@
 -- Which days a metric point is of: what its hosts' counters show of each, and what they count across midnights
 -- (smeared) or without attributes (overflowed). How a point's event lies is in evidence_3_streams.lua.
 
--- By place 5 of a point's guards: what it shows of a host that numbers nothing.
+-- By place 5 of a point's guards: what it shows of a host that numbers nothing (keys.py tells of the sums).
 local SHOWS = { 'counted', 'witnessed' }
 
 -- Starts that counters of trusted producers show, by guard and version: a host counts a prompt for each guard.

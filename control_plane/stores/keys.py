@@ -212,7 +212,29 @@ class EvidenceKeys:
         return f"dys:{self.slot}"
 
     def day(self, day: date) -> str:
-        """HASH: seal, revision, hourly prompts, coverage and contract sums of a day."""
+        """HASH of the day's seal and of its sums over this shard.
+
+        Of the seal, `sealed_at` is when the day was sealed, `outage` the longest outage of intake
+        in seconds ('' when no heartbeat tells), `revision` how often a sum changed since.
+
+        Of prompts by events: `h0` to `h23` are those that started in each hour (an end without a
+        start counts as one), `ended` those of them that ended, `covered` those whose records are
+        all there, `called` those that called tools of hosts that tell of prompts in parts,
+        `told:` and a version those that trusted producers told of.
+
+        Of records: `records` of the contract check, `conforming` those of them that met the
+        contract, `unnumbered` transitions without a sequence number.
+
+        Of metric points, with what came since the day before, across midnight, beside it once more
+        under `_since`: `counted` and `counted_since` are transitions that hosts without sequence
+        numbers count (`SHOWS` 1 in the Lua library), `witnessed` and `witnessed_since` what other
+        counters of such hosts count (`SHOWS` 2); `shown:` and `shown_since:`, with guard, `|` and
+        version, starts that counters of trusted producers count. `smeared` are points that tell of
+        a midnight's both sides, `overflowed` those whose attributes an SDK left out.
+
+        With `c` before their names `h0` to `h23`, `ended`, `records`, `conforming`, `smeared` and
+        `overflowed` are the same of evidence by counters, which owners are behind.
+        """
         return f"dy:{self.slot}:{day.isoformat()}"
 
     def owner_days(self, cell: int, day: date, bucket: int) -> str:

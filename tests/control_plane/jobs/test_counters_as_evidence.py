@@ -1,5 +1,6 @@
 """A rollout whose evidence comes from counters: complete days, owner-days and a gate evaluation."""
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from datetime import date, timedelta
@@ -15,6 +16,7 @@ from control_plane.jobs.sealing import seal_due_days
 from control_plane.queries.days import wave_days
 from control_plane.queries.intake_health import environment_days
 from control_plane.state import Action
+from control_plane.stores.keys import EvidenceKeys
 from reducer.rollout.days import NoteMark, day_start
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Metric, Mode
@@ -192,6 +194,21 @@ def test_a_day_whose_counters_lost_their_attributes_does_not_count(life):
     assert by_events.reason == "no prompt ended on it"
     (overflowed,) = [note for note in by_events.notes if note.mark is NoteMark.OVERFLOWED]
     assert overflowed.sentence.startswith("1 point of counters came without attributes")
+
+
+def test_the_fields_of_a_day_are_those_that_its_key_tells_of(life, store):
+    live(life, 2, events=True)
+    send(life, over_midnight(life, life.today))
+    documented = set(re.findall(r"`([a-z_]+:?)`", EvidenceKeys.day.__doc__ or ""))
+    held = {name.decode() for key in store.scan_iter("dy:*") for name in store.hkeys(key)}
+    hours = {f"{prefix}h{hour}" for prefix in ("", "c") for hour in range(24)}
+    named = {name.partition(":")[0] + ":" if ":" in name else name for name in held - hours}
+    by_counters = {f"c{name}" for name in ("ended", "records", "conforming", "smeared")}
+    assert named == by_counters | {
+        *("sealed_at", "outage", "revision", "ended", "covered", "records", "conforming"),
+        *("told:", "shown:", "shown_since:", "smeared"),
+    }
+    assert named - by_counters <= documented
 
 
 def test_a_smeared_day_changes_nothing_where_events_are_the_evidence(life):
