@@ -120,7 +120,7 @@ def _families() -> _Families:
         ),
         incomplete=GaugeMetricFamily(
             "guard_telemetry_incomplete_days",
-            "Days of the last 14 that are over, of the environment's age, and are not complete.",
+            "Days that are not complete, of the last 14 that are over since the environment was created.",
             labels=["environment"],
         ),
     )

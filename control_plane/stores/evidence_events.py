@@ -194,8 +194,8 @@ Event = PromptEvents | PromptEvent | VolumeEvent | PointEvent | RefusedEvent
 class EvidenceBatch:
     """All that one request adds in one shard.
 
-    `health` and, by version, `sources` count what is not told apart when it comes again, `refused`
-    what is. `producer` is the token that sent it, `now_second` when it came, on the environment's
+    `health` and `sources` (by version) count an item each time it comes; `refused` counts each item
+    once. `producer` is the token that sent it, `now_second` when it came, on the environment's
     clock.
     """
 
