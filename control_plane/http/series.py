@@ -120,7 +120,7 @@ def _families() -> _Families:
         ),
         incomplete=GaugeMetricFamily(
             "guard_telemetry_incomplete_days",
-            "Days that are not complete, of the last 14 that are over since the environment was created.",
+            "Days since the environment was created, of the last 14, over and not complete.",
             labels=["environment"],
         ),
     )
