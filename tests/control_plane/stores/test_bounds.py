@@ -22,7 +22,7 @@ from reducer.vocabulary import Mode
 from tests.control_plane.stores.one_prompt import FRIDAY, GUARD, HERE
 
 SECOND = 1_795_000_000
-MOST_CELLS, MOST_VOLUME_CELLS = 16_384, 4_096
+MOST_CELLS, MOST_VOLUME_CELLS, MOST_SOURCES = 16_384, 4_096, 8_192
 MOST_COUNTERS, MOST_NAMES, MOST_STREAMS, MOST_KNOWN_STREAMS = 2_048, 32, 65_536, 262_144
 STREAM_ENDS_S, STREAM_KEPT_S = 48 * 3600, 7 * 86_400
 
@@ -180,6 +180,23 @@ def test_beyond_the_bound_of_a_cells_counters_they_become_other(evidence):
     assert counted[GUARD, "other"] == 5
     assert counted[GUARD, "points{label=0}"] == 2
     assert evidence.health(HERE)["overflow:counters"] == 5
+
+
+def test_a_version_that_takes_the_last_room_of_sources_has_a_time_to_be_forgotten_by(
+    any_store, evidence
+):
+    key = EvidenceKeys(HERE).sources
+    loud = {f'["loud","0.{number}","accepted"]': 1 for number in range(MOST_SOURCES - 1)}
+    any_store.hset(key, mapping=loud)
+    evidence.write(HERE, EvidenceBatch((volume(1, cell=GUARD),), producer="p", now_second=SECOND))
+    beyond = replace(GUARD, version="beyond")
+    evidence.write(HERE, EvidenceBatch((volume(2, cell=beyond),), producer="p", now_second=SECOND))
+
+    held = {name: int(value) for name, value in any_store.hgetall(key).items()}
+    for version in (GUARD.version, "other"):
+        named = f'["p","{version}",'.encode()
+        own = {name.removeprefix(named): many for name, many in held.items() if named in name}
+        assert own == {b'"accepted"]': 1, b'"last_record_s"]': SECOND, b'"ahead_s"]': 0}
 
 
 def test_evidence_is_kept_for_as_long_as_a_wave_may_be_evaluated(any_store, evidence):
