@@ -32,6 +32,8 @@ class _Days(dict[int, str]):
 _MOST_DAYS = 16
 _DAYS = _Days()
 DAY_SECONDS = 86_400
+# So many sets of cells, with a table of effects each; a sender's versions make as many as it likes.
+_MOST_CELLS = 1024
 _HOURS: Sequence[Numbers] = [(hour,) for hour in range(24)]
 
 
@@ -73,7 +75,6 @@ class Repetitions:
         self._bucket_of = bucket_of
         self._owner = lru_cache(remembered)(self._find_owner)
         self._effects: dict[tuple[tuple[str, int], ...], WordingEffects] = {}
-        self._remembered = remembered
 
     def book(self, repeated: Repeated) -> Rebooked:
         """Return what runs add, as their records would one by one."""
@@ -142,7 +143,7 @@ class Repetitions:
         effects = self._effects.get(cells)
         if effects is None:
             effects = WordingEffects(self._environment, backings)
-            if len(self._effects) >= self._remembered:
+            if len(self._effects) >= _MOST_CELLS:
                 self._effects.clear()
             self._effects[cells] = effects
         return _Owner(pseudonym, self._bucket_of(pseudonym), effects)

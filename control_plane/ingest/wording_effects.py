@@ -1,6 +1,7 @@
 """What the wording of a record decides of its evidence, whoever and whenever it is about."""
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import NamedTuple
 
 from control_plane.ingest.booked import Backing
@@ -40,7 +41,8 @@ NAMES: dict[type[LogRecord], str] = {
 }
 BOUNDS = (PromptStart, PromptEnd)
 AT_START = 0
-_REMEMBERED = 4096
+# A host's wordings under a dozen versions and waves; an event takes some 500 bytes.
+_REMEMBERED_EVENTS = 65_536
 
 
 def part_of(record: LogRecord) -> str:
@@ -90,16 +92,50 @@ class WordingEffect(NamedTuple):
     events: tuple[tuple[Like, int], ...]
 
 
+class EffectBound:
+    """Bounds what all effects of a web worker keep together, whoever's they are.
+
+    A sender words its records and names its versions itself: a bound for each of the tables would
+    bound nothing. `most` counts effects and their events.
+    """
+
+    def __init__(self, most: int = _REMEMBERED_EVENTS) -> None:
+        self._most = most
+        self._kept = 0
+        self._filled: list[WordingEffects] = []
+        self._lock = Lock()
+
+    def keep(self, effects: "WordingEffects", wording: Wording, effect: WordingEffect) -> None:
+        """Keep an effect; where that would be too much, all of the others are forgotten."""
+        size = 1 + len(effect.events)
+        with self._lock:
+            if self._kept + size > self._most:
+                for each in self._filled:
+                    each.clear()
+                self._filled.clear()
+                self._kept = 0
+            self._kept += size
+            if not effects:
+                self._filled.append(effects)
+            effects[wording] = effect
+
+
+OF_WORKER = EffectBound()
+
+
 class WordingEffects(dict[Wording, WordingEffect]):
     """What wordings decide under the same guards, cells and generations, whichever owner's.
 
     Shared by threads: two that miss both work out the same.
     """
 
-    def __init__(self, environment: str, backings: Sequence[Backing]) -> None:
+    def __init__(
+        self, environment: str, backings: Sequence[Backing], bound: EffectBound = OF_WORKER
+    ) -> None:
         super().__init__()
         self._environment = environment
         self._backings = backings
+        self._bound = bound
 
     def __missing__(self, wording: Wording) -> WordingEffect:
         record = wording.record
@@ -114,10 +150,8 @@ class WordingEffects(dict[Wording, WordingEffect]):
         events: tuple[tuple[Like, int], ...] = ()
         if about and not broken_by(record, about[0].assigned):
             events = tuple((_like(record, each), self._half(record, each)) for each in about)
-        if len(self) >= _REMEMBERED:
-            self.clear()
         effect = WordingEffect(place, events)
-        self[wording] = effect
+        self._bound.keep(self, wording, effect)
         return effect
 
     def _half(self, record: Worded, backing: Backing) -> int:
