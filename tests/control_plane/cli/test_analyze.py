@@ -297,6 +297,6 @@ def test_one_arm_alone_is_no_data(tmp_path):
 def test_the_table_ends_with_what_is_for_information_and_the_verdict():
     lines = run(str(FILE)).stdout.splitlines()
     unseen, loops = (line for line in lines if line.startswith("information: "))
-    assert "of the owners carried all harm" in unseen
+    assert "carried all harm" in unseen
     assert loops.endswith("are unknown: the file has no column loops.")
     assert lines.index(loops) == len(lines) - 2

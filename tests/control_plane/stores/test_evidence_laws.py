@@ -21,7 +21,7 @@ LATER = datetime.fromtimestamp(1_800_000_000, UTC) + timedelta(days=2)
 # Each example has an environment of its own, so the store need not be emptied between them.
 _numbers = itertools.count()
 each_alone = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
