@@ -53,7 +53,7 @@ local function new_batch(slot, payload)
     slot = slot, cells = {}, names = {}, new_cells = {}, used_cells = {}, brought = {},
     prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, marks = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {},
-    streams = {}, treated = {}, newest = {}, was_suspect = {}, sessions = {}, changed = {},
+    streams = {}, treated = {}, newest = {}, unjudged = {}, sessions = {}, changed = {},
     likes = {}, told = {}, fresh = 0, repeated = 0, over_limit = 0, forgotten = 0,
   }
 end
@@ -197,6 +197,7 @@ local function place(batch, prompt, told_guard, second, generation)
     guard.k = guard.k or told
     if guard.k ~= told then guard.y = math.max(guard.y or 0, generation) end
   end
+  if guard.v then batch.unjudged[prompt] = true end
   if guard.c == cell then
     if second < guard.t then guard.t = second end
     return

@@ -3,11 +3,12 @@
 -- input).
 --
 -- For those a guard has, where there is anything to keep: k: what a trusted producer first told (SAME when
--- that is m), y: the generation of a trusted record that told otherwise, h: its warnings [sequence, ordinal],
--- s: its stops [sequence, ordinal, generation, trusted], n and nt: the first sequence of unreliable input
--- that anybody, and that a trusted producer, told; o when there were more than MOST_STOPS warnings. Where a host
--- numbers nothing, the millisecond stands for the sequence, and a stop ends with whether it says itself
--- (1, else 0) that no warning came before it. A prompt has u when a trusted producer told of it so.
+-- that is m), y: the generation of a trusted record that told otherwise, h: the first sequence at which each
+-- ordinal was warned of and a that of any warning, o in place of both when more than MOST_STOPS ordinals were,
+-- s: its first stops [sequence, ordinal, generation, trusted], n and nt: the first sequence of unreliable input
+-- that anybody, and that a trusted producer, told. Where a host numbers nothing, the millisecond stands for the
+-- sequence, and a stop ends with whether it says itself (1, else 0) that no warning came before it. A prompt has
+-- u when a trusted producer told of it so, and j while it violates something that was not decided.
 
 -- Add a sequence to the runs, and join it with the runs beside it.
 local function number(prompt, sequence)
@@ -37,19 +38,31 @@ local function lowest(held, new)
   return held and math.min(held, new) or new
 end
 
-local function keep(guard, part, told)
-  local held = inner(guard, part)
-  if #held >= MOST_STOPS then return false end
-  held[#held + 1] = told
-  return true
+local function keep_warning(guard, sequence, ordinal)
+  if guard.o then return end
+  local warned, ordinals = inner(guard, 'h'), 0
+  guard.a = lowest(guard.a, sequence)
+  warned[ordinal] = lowest(warned[ordinal], sequence)
+  for _ in pairs(warned) do ordinals = ordinals + 1 end
+  if ordinals > MOST_STOPS then guard.h, guard.a, guard.o = nil, nil, 1 end
+end
+
+-- In order, so that those that are kept are the same in whatever order they came.
+local function keep_stop(guard, stop)
+  local stops = inner(guard, 's')
+  local at = #stops + 1
+  while at > 1 and precedes(stop, stops[at - 1]) do at = at - 1 end
+  if at > MOST_STOPS then return end
+  table.insert(stops, at, stop)
+  stops[MOST_STOPS + 1] = nil
 end
 
 local function learn_decision(batch, guard, numbers, generation)
   local sequence, _, is_stop, is_unreliable, is_warning, ordinal, ms, is_unwarned = unpack(numbers)
   if sequence < 0 then sequence = ms else is_unwarned = nil end
-  if is_warning == 1 and not keep(guard, 'h', { sequence, ordinal }) then guard.o = 1 end
+  if is_warning == 1 then keep_warning(guard, sequence, ordinal) end
   if is_stop == 1 then
-    keep(guard, 's', { sequence, ordinal, generation, batch.is_trusted and 1 or 0, is_unwarned })
+    keep_stop(guard, { sequence, ordinal, generation, batch.is_trusted and 1 or 0, is_unwarned })
   end
   if is_unreliable == 1 then
     guard.n = lowest(guard.n, sequence)
@@ -59,19 +72,18 @@ local function learn_decision(batch, guard, numbers, generation)
   end
 end
 
--- Whether every decision up to this one is known, so that none that is missing could have been a warning.
-local function is_gapless_upto(prompt, sequence)
+-- Up to which sequence every decision is known, so that none that is missing could have been a warning.
+local function gapless_upto(prompt)
   local runs = prompt.q
-  return not prompt.r and runs[1] and runs[1] <= 1 and runs[2] >= sequence
+  return not prompt.r and runs[1] and runs[1] <= 1 and runs[2] or -1
 end
 
 -- An ordinal of -1 was not told: such a warning, or stop, may be of any candidate.
-local function is_warned(guard, stop)
-  for _, warning in ipairs(guard.h or {}) do
-    local is_same = warning[2] == stop[2] or warning[2] == -1 or stop[2] == -1
-    if is_same and warning[1] < stop[1] then return true end
-  end
-  return false
+local function is_warned(guard, sequence, ordinal)
+  if not guard.a or guard.a >= sequence then return false end
+  if ordinal == -1 then return true end
+  local warned = lowest(guard.h[ordinal] or MOST, guard.h[-1] or MOST)
+  return warned < sequence
 end
 
 -- What a violation is worth: COUNTED, of whom nobody trusts; RECORDED, of a host that numbers nothing, so that
@@ -92,17 +104,17 @@ end
 
 -- The delayed invariants that a prompt violates as far as it is known, less those that were decided.
 local function violations_of(prompt)
-  local found = {}
+  local found, known = {}, gapless_upto(prompt)
   for name, guard in pairs(prompt.g) do
     if guard.v then
       local worth = worth_of(guard.y ~= nil, prompt.u)
       violate(found, prompt, name, SWITCHED_TREATMENT, worth, guard.y or 0)
     end
     for _, stop in ipairs(guard.s or {}) do
-      local sequence, _, generation, told_by, is_unwarned = unpack(stop)
+      local sequence, ordinal, generation, told_by, is_unwarned = unpack(stop)
       local is_trusted, is_unnumbered = told_by == 1, is_unwarned ~= nil
-      local is_certain = is_unwarned == 1 or not is_unwarned and is_gapless_upto(prompt, sequence)
-      if not guard.o and is_certain and not is_warned(guard, stop) then
+      local is_certain = is_unwarned == 1 or not is_unwarned and sequence <= known
+      if is_certain and not guard.o and not is_warned(guard, sequence, ordinal) then
         local worth = worth_of(is_trusted, is_unnumbered)
         violate(found, prompt, name, STOP_WITHOUT_WARN, worth, generation)
       end
@@ -116,9 +128,16 @@ local function violations_of(prompt)
   return found
 end
 
-local function is_suspect(prompt)
+local function judge(prompt)
+  prompt.j = next(violations_of(prompt)) and 1 or nil
+end
+
+-- Whether it matters for a stop that every decision is known up to other sequences than before.
+local function is_stop_beyond(prompt, before, after)
+  if before == after then return false end
   for _, guard in pairs(prompt.g) do
-    if guard.v or guard.s then return next(violations_of(prompt)) ~= nil end
+    local stops = guard.s or {}
+    if #stops > 0 and (after < before or stops[#stops][1] > before) then return true end
   end
   return false
 end
@@ -138,16 +157,18 @@ local function learn(batch, prompt, event)
     local told = inner(prompt, 'x')
     told[numbers[1]] = earliest(told[numbers[1]], { second, day, like.conforming })
   elseif kind == 'p' then
-    if batch.is_trusted then prompt.u = 1 end
+    if batch.is_trusted then prompt.u, batch.unjudged[prompt] = 1, true end
     learn_part(batch, prompt, event)
   elseif kind == 'l' then
     add(prompt.g[guards[1].name], 'l', 1)
   else
     local guard = prompt.g[guards[1].name]
     if numbers[1] >= 0 then
+      local before = gapless_upto(prompt)
       number(prompt, numbers[1])
+      if is_stop_beyond(prompt, before, gapless_upto(prompt)) then batch.unjudged[prompt] = true end
     else
-      if batch.is_trusted then prompt.u = 1 end
+      if batch.is_trusted then prompt.u, batch.unjudged[prompt] = 1, true end
       if numbers[2] == 1 then
         local parts = inner(prompt, 'h')
         parts.w = lowest(parts.w, numbers[7])
@@ -157,6 +178,7 @@ local function learn(batch, prompt, event)
     guard.p = guard.p + numbers[3]
     if numbers[3] + numbers[4] + numbers[5] > 0 then
       learn_decision(batch, guard, numbers, like.generation)
+      batch.unjudged[prompt] = true
     end
   end
   if prompt.s or ending(prompt) then

@@ -9,7 +9,6 @@ local function take_back(batch, suffix, prompt)
   if batch.changed[suffix] then return end
   batch.changed[suffix] = prompt
   batch.was_open[prompt] = is_open(prompt)
-  batch.was_suspect[prompt] = is_suspect(prompt)
   if next(prompt.g) then count(batch, prompt, -1) end
 end
 

@@ -170,11 +170,13 @@ local function write_prompts(batch)
       closed[#closed + 1] = suffix
     end
     local keep = ending(prompt) and KEEP_ENDED_S or KEEP_OPEN_S
-    if is_suspect(prompt) then
+    local was_suspect = prompt.j
+    if batch.unjudged[prompt] then judge(prompt) end
+    if prompt.j then
       -- Late records may yet show that it is none; until it is decided the prompt is kept.
       redis.call('ZADD', suspects, 'NX', batch.now + DECIDED_AFTER_S, suffix)
       keep = KEEP_EVIDENCE_S
-    elseif batch.was_suspect[prompt] then
+    elseif was_suspect then
       redis.call('ZREM', suspects, suffix)
     end
     redis.call('SET', 'ps:' .. batch.slot .. ':' .. suffix, cmsgpack.pack(prompt), 'EX', keep)

@@ -139,7 +139,8 @@ local function decide(keys, argv)
   prompt.z[key] = worth
   if argv[6] ~= '' then redis.call('HINCRBY', 'hl:' .. slot, argv[6], 1) end
   local keep = KEEP_EVIDENCE_S
-  if not is_suspect(prompt) then
+  judge(prompt)
+  if not prompt.j then
     redis.call('ZREM', keys[1], suffix)
     keep = KEEP_OPEN_S
   end
