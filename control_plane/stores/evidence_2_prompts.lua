@@ -5,8 +5,9 @@
 -- For those a guard has, where there is anything to keep: k: what a trusted producer first told (SAME when
 -- that is m), y: the generation of a trusted record that told otherwise, h: the first sequence at which each
 -- ordinal was warned of and a that of any warning, o in place of both when more than MOST_STOPS ordinals were,
--- s: its first stops [sequence, ordinal, generation, trusted], n and nt: the first sequence of unreliable input
--- that anybody, and that a trusted producer, told. Where a host numbers nothing, the millisecond stands for the
+-- s: its first stops [sequence, ordinal, generation, trusted] and i the sequence of the last of these, n and nt:
+-- the first sequence of unreliable input that anybody, and that a trusted producer, told. h and s are packed by
+-- themselves: most calls only carry them along, and to take apart all tables in them would cost most. Where a host numbers nothing, the millisecond stands for the
 -- sequence, and a stop ends with whether it says itself (1, else 0) that no warning came before it. A prompt has
 -- u when a trusted producer told of it so, and j while it violates something that was not decided.
 
@@ -38,23 +39,29 @@ local function lowest(held, new)
   return held and math.min(held, new) or new
 end
 
+local function unpacked(held)
+  return held and cmsgpack.unpack(held) or {}
+end
+
 local function keep_warning(guard, sequence, ordinal)
   if guard.o then return end
-  local warned, ordinals = inner(guard, 'h'), 0
+  local warned, ordinals = unpacked(guard.h), 0
   guard.a = lowest(guard.a, sequence)
   warned[ordinal] = lowest(warned[ordinal], sequence)
   for _ in pairs(warned) do ordinals = ordinals + 1 end
+  guard.h = cmsgpack.pack(warned)
   if ordinals > MOST_STOPS then guard.h, guard.a, guard.o = nil, nil, 1 end
 end
 
 -- In order, so that those that are kept are the same in whatever order they came.
 local function keep_stop(guard, stop)
-  local stops = inner(guard, 's')
+  local stops = unpacked(guard.s)
   local at = #stops + 1
   while at > 1 and precedes(stop, stops[at - 1]) do at = at - 1 end
   if at > MOST_STOPS then return end
   table.insert(stops, at, stop)
   stops[MOST_STOPS + 1] = nil
+  guard.s, guard.i = cmsgpack.pack(stops), stops[#stops][1]
 end
 
 local function learn_decision(batch, guard, numbers, generation)
@@ -79,11 +86,9 @@ local function gapless_upto(prompt)
 end
 
 -- An ordinal of -1 was not told: such a warning, or stop, may be of any candidate.
-local function is_warned(guard, sequence, ordinal)
+local function is_warned(guard, warned, sequence, ordinal)
   if not guard.a or guard.a >= sequence then return false end
-  if ordinal == -1 then return true end
-  local warned = lowest(guard.h[ordinal] or MOST, guard.h[-1] or MOST)
-  return warned < sequence
+  return ordinal == -1 or lowest(warned[-1], warned[ordinal] or MOST) < sequence
 end
 
 -- What a violation is worth: COUNTED, of whom nobody trusts; RECORDED, of a host that numbers nothing, so that
@@ -110,11 +115,12 @@ local function violations_of(prompt)
       local worth = worth_of(guard.y ~= nil, prompt.u)
       violate(found, prompt, name, SWITCHED_TREATMENT, worth, guard.y or 0)
     end
-    for _, stop in ipairs(guard.s or {}) do
+    local stops, warned = unpacked(guard.s), unpacked(guard.s and guard.h)
+    for _, stop in ipairs(stops) do
       local sequence, ordinal, generation, told_by, is_unwarned = unpack(stop)
       local is_trusted, is_unnumbered = told_by == 1, is_unwarned ~= nil
       local is_certain = is_unwarned == 1 or not is_unwarned and sequence <= known
-      if is_certain and not guard.o and not is_warned(guard, sequence, ordinal) then
+      if is_certain and not guard.o and not is_warned(guard, warned, sequence, ordinal) then
         local worth = worth_of(is_trusted, is_unnumbered)
         violate(found, prompt, name, STOP_WITHOUT_WARN, worth, generation)
       end
@@ -136,8 +142,7 @@ end
 local function is_stop_beyond(prompt, before, after)
   if before == after then return false end
   for _, guard in pairs(prompt.g) do
-    local stops = guard.s or {}
-    if #stops > 0 and (after < before or stops[#stops][1] > before) then return true end
+    if guard.i and (after < before or guard.i > before) then return true end
   end
   return false
 end
