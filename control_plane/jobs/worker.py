@@ -81,9 +81,11 @@ class Worker:
             self._fences[environment] = fence
             self._unchecked.add(environment)
             self._sealed_upto.pop(environment, None)
-        sealed = self._seal(environment)
-        context.evidence.lose_overdue(environment, context.clock.now())
-        decide_overdue(context, environment)
+        try:
+            # First, and whatever becomes of the rest: a violation must latch.
+            decide_overdue(context, environment)
+        finally:
+            sealed = self._keep_days(environment)
         self._retention.go_on(environment)
         if sealed or is_new:
             request_due_evaluations(context, environment)
@@ -97,6 +99,11 @@ class Worker:
             # Otherwise the job is the next holder's, who takes it over.
             context.jobs.done(environment, job)
         return True
+
+    def _keep_days(self, environment: str) -> tuple[date, ...]:
+        sealed = self._seal(environment)
+        self._context.evidence.lose_overdue(environment, self._context.clock.now())
+        return sealed
 
     def _seal(self, environment: str) -> tuple[date, ...]:
         """Seal once for each day that became due: the loop looks five times a second."""

@@ -23,6 +23,8 @@ from reducer.rollout.state import EvidenceSource
 KEPT_DAYS = 120
 LAST_RECORD = "last_record_s"
 _READ_AT_ONCE = 512
+# The store serves nobody else during a call, and a worker has other work, too.
+_LOST_AT_ONCE, _LOST_CALLS = 100, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,21 @@ class EvidenceStore:
         return written
 
     @unavailable()
-    def lose_overdue(self, environment: str, now: datetime, *, at_most: int = 1000) -> int:
+    def lose_overdue(self, environment: str, now: datetime, *, at_once: int = _LOST_AT_ONCE) -> int:
         """Close prompts that had no end for 24 hours as lost; answer how many.
 
-        At most so many of a shard are closed by one call.
+        One call of the store closes at most `at_once` of a shard, and 20 calls are made while there
+        are more; what is due after them is left for the next time.
         """
         lost = 0
         for keys in self._shards(environment):
-            arguments = (keys.slot, int(now.timestamp()), at_most)
-            lost += whole(call(self._redis, "gw_lose", keys=[keys.due], arguments=arguments))
+            arguments = (keys.slot, int(now.timestamp()), at_once)
+            for _ in range(_LOST_CALLS):
+                reply = call(self._redis, "gw_lose", keys=[keys.due], arguments=arguments)
+                closed, due = map(whole, parts(reply, 2))
+                lost += closed
+                if due < at_once:
+                    break
         return lost
 
     @unavailable()

@@ -88,9 +88,9 @@ local function ingest(_, argv)
 end
 
 -- gw_lose: close prompts that had no end for 24 h. KEYS[1] due zset. ARGV: slot, now in seconds,
--- at most. Returns how many were lost.
+-- at most. Returns [how many were lost, how many were due of those that this call looked at].
 local function lose(keys, argv)
-  local batch, lost, gone = new_batch(argv[1], { now = tonumber(argv[2]) }), 0, {}
+  local batch, lost = new_batch(argv[1], { now = tonumber(argv[2]) }), 0
   local due = redis.call('ZRANGEBYSCORE', keys[1], '-inf', argv[2], 'LIMIT', 0, argv[3])
   for _, suffix in ipairs(due) do
     local held = redis.call('GET', 'ps:' .. argv[1] .. ':' .. suffix)
@@ -100,13 +100,11 @@ local function lose(keys, argv)
       prompt.l = 1
       count(batch, prompt, 1)
       lost = lost + 1
-    else
-      gone[#gone + 1] = suffix
     end
   end
   write(batch, settle(batch))
-  for _, suffix in ipairs(gone) do redis.call('ZREM', keys[1], suffix) end
-  return lost
+  for _, suffix in ipairs(due) do redis.call('ZREM', keys[1], suffix) end
+  return { lost, #due }
 end
 
 -- gw_overdue: the violations of prompts that no late record has explained in two minutes. KEYS[1] zset of

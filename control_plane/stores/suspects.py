@@ -60,7 +60,7 @@ class SuspectStore:
 
     @unavailable()
     def overdue(
-        self, environment: str, now: datetime, *, at_most: int = 500
+        self, environment: str, now: datetime, *, at_most: int = 100
     ) -> tuple[Suspicion, ...]:
         """Return what no late record has explained, of so many prompts of a shard at most."""
         overdue: list[Suspicion] = []

@@ -6,6 +6,7 @@ import pytest
 
 from control_plane.commands.environments import create_rollout
 from control_plane.jobs.worker import Worker
+from control_plane.stores.keys import EvidenceKeys
 from reducer.rollout.assignment import Assignment
 from reducer.vocabulary import Cohort, Invariant, Mode
 from tests.control_plane.hosts import Calendar, Event, Host, Prompt, issued, logs, pseudonym_in
@@ -75,6 +76,15 @@ def test_a_stop_without_a_warning_latches_when_its_two_minutes_are_over(context,
     host.send(logs(decisions(prompt(context), "tracked", "stopped")))
     work_after(context, calendar, TOO_EARLY)
     assert (violated(context), is_latched(context)) == ([], False)
+    work_after(context, calendar, IN_TIME)
+    assert (violated(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
+
+
+def test_a_violation_latches_although_prompts_without_an_end_cannot_be_closed(
+    context, calendar, host, store
+):
+    host.send(logs(decisions(prompt(context), "tracked", "stopped")))
+    store.set(EvidenceKeys(ENVIRONMENT).due, "no sorted set")
     work_after(context, calendar, IN_TIME)
     assert (violated(context), is_latched(context)) == ([Invariant.STOP_WITHOUT_WARN], True)
 

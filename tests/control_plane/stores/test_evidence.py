@@ -223,10 +223,22 @@ def test_a_prompt_without_an_end_is_lost_after_a_day_and_found_when_the_end_come
     assert (row.started, row.lost, row.completed, row.ended) == (1, 0, 1, 1)
 
 
-def test_overdue_prompts_are_closed_a_few_at_a_time(evidence):
-    prompts = [OWNER._replace(suffix=f"prompt-{number}") for number in range(5)]
+def test_overdue_prompts_are_closed_a_few_in_a_call_and_some_calls_at_a_time(any_store, evidence):
+    prompts = [OWNER._replace(suffix=f"prompt-{number}") for number in range(45)]
     write(evidence, *(event(START, at, prompt=each) for at, each in enumerate(prompts)))
-    assert [evidence.lose_overdue(HERE, NOW, at_most=2) for _ in range(4)] == [2, 2, 1, 0]
+    any_store.config_resetstat()
+    assert [evidence.lose_overdue(HERE, NOW, at_once=2) for _ in range(3)] == [40, 5, 0]
+    assert any_store.info("commandstats")["cmdstat_fcall"]["calls"] == 20 + 3 + 1
+    (row,) = rows(evidence)
+    assert (row.started, row.lost) == (45, 45)
+
+
+def test_a_prompt_that_is_gone_is_due_no_more(any_store, evidence):
+    write(evidence, event(START, 1))
+    (key,) = any_store.keys("ps:*")
+    any_store.delete(key)
+    assert evidence.lose_overdue(HERE, NOW) == 0
+    assert any_store.keys("due:*") == []
 
 
 def test_a_prompts_memory_outlives_every_event_that_may_still_come(any_store, evidence):
