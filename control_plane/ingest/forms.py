@@ -5,7 +5,7 @@ records lie; what they say was read and checked once, the long way. What the sho
 the long way gives; whatever differs outside of the holes, or is odd within them, goes the long way.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
@@ -36,10 +36,12 @@ _LONGEST = 2048
 # Some hundreds are a host's whole vocabulary; what is kept of each takes so many bytes beside it.
 _REMEMBERED_BYTES = 16 * 1024 * 1024
 _BESIDE_BYTES = 2048
+# A hole takes a code, a role and a place, and each wording a text before it.
+_HOLE_BYTES = 160
 # So many forms of one size are told apart by looking at each.
 _OF_ONE_SIZE = 4
-# After so many in vain one of sixteen is learned from: it costs as much as reading the record, and
-# where records differ in more than their holes nothing is gained by it.
+# After so many more in vain than were of use one of sixteen is learned from: it costs as much as
+# reading the record, and where records differ in more than their holes nothing is gained by it.
 _IN_VAIN, _EVERY = 512, 16
 _CODES = {Role.TIME: "Q", Role.DURATION: "d"}
 # In the order in which an end has them, behind its duration.
@@ -138,9 +140,10 @@ class Forms:
         self._by_size: dict[int, tuple[Form, ...]] = {}
         self._bytes = 0
         self._in_vain = 0
+        self._unknown = 0
 
     def recognise(
-        self, records: Iterable[bytes], *, now_ns: int, clock: Clock
+        self, records: Sequence[bytes], *, now_ns: int, clock: Clock
     ) -> tuple[list[Run], list[bytes]]:
         """Return what says what was said before, and the records that have to go the long way.
 
@@ -180,8 +183,7 @@ class Forms:
                 rest.append(record)
             else:
                 run.said.append((wording, time_ns, numbers, record))
-        if runs:
-            self._in_vain = 0
+        self._in_vain = max(self._in_vain - (len(records) - len(rest)), 0)
         return [run for run in runs if run.said], rest
 
     def learn(self, record: bytes, read: Record, dropped: int) -> None:
@@ -193,9 +195,10 @@ class Forms:
             return
         if read.has_body or read.deny_listed:
             return
-        self._in_vain += 1
-        if self._in_vain > _IN_VAIN and self._in_vain % _EVERY:
+        self._unknown += 1
+        if self._in_vain >= _IN_VAIN and self._unknown % _EVERY:
             return
+        self._in_vain = min(self._in_vain + 1, _IN_VAIN)
         holes = find_holes(record, is_end=isinstance(read, PromptEnd))
         if holes is None:
             return
@@ -217,7 +220,7 @@ class Forms:
         return next(known, None) or _form(layout)
 
     def _keep(self, record: bytes, form: Form, cut: Cut, wording: Wording) -> None:
-        self._bytes += len(record) + _BESIDE_BYTES
+        self._bytes += len(record) + _BESIDE_BYTES + len(form.layout[1]) * _HOLE_BYTES
         form.keep(cut[::2], wording)
         held = [each for each in self._by_size.get(len(record), ()) if each is not form]
         self._by_size[len(record)] = (form, *held[: _OF_ONE_SIZE - 1])
@@ -230,7 +233,7 @@ class Known(NamedTuple):
     now_ns: int
     clock: Clock
 
-    def recognise(self, records: Iterable[bytes]) -> tuple[list[Run], list[bytes]]:
+    def recognise(self, records: Sequence[bytes]) -> tuple[list[Run], list[bytes]]:
         """Return what says what was said before, and the records that have to go the long way."""
         return self.forms.recognise(records, now_ns=self.now_ns, clock=self.clock)
 

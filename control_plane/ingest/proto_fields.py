@@ -1,5 +1,6 @@
 """The fields of a message that was parsed before, by where they lie in its bytes."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from control_plane.ingest.proto_size import read_varint
@@ -27,7 +28,11 @@ def tag_of(number: int, wire_type: int) -> int:
 
 def fields_of(message: bytes, at: int, end: int) -> list[Field]:
     """Return the fields between two places; raises GroupError."""
-    fields: list[Field] = []
+    return list(each_field(message, at, end))
+
+
+def each_field(message: bytes, at: int, end: int) -> Iterator[Field]:
+    """Yield the fields between two places as far as they are asked for; raises GroupError."""
     while at < end:
         tag, start = read_varint(message, at)
         wire_type = tag & 7
@@ -40,5 +45,4 @@ def fields_of(message: bytes, at: int, end: int) -> list[Field]:
             at = start + _BYTES[wire_type]
         else:
             raise GroupError
-        fields.append(Field(tag, start, at))
-    return fields
+        yield Field(tag, start, at)

@@ -6,16 +6,18 @@ that are equal outside of the holes of one are made of the same fields, whatever
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from control_plane.ingest import accepted
+from control_plane.ingest.otlp import ATTRIBUTE_LIMIT
 from control_plane.ingest.proto_fields import (
     FIXED64,
     LENGTH,
     VARINT,
     Field,
     GroupError,
-    fields_of,
+    each_field,
     tag_of,
 )
 from control_plane.ingest.wire import BadBody
@@ -67,13 +69,31 @@ _NUMBERS = {
     accepted.OLDER_OUTPUT_TOKENS: Role.OUTPUT_TOKENS,
     contract.CALLS_AFTER_WOULD_STOP: Role.CALLS_AFTER_WOULD_STOP,
 }
-# By the first bytes of an attribute: the tag and the length of its key, and the key.
-_Keys = Mapping[bytes, Role]
-_KEYS_OF_ANY: _Keys = {bytes((0x0A, len(key))) + key.encode(): role for key, role in _IDS.items()}
-_KEYS_OF_AN_END: _Keys = {
-    bytes((0x0A, len(key))) + key.encode(): role for key, role in (_IDS | _NUMBERS).items()
-}
+
+
+class _Keys(NamedTuple):
+    """What stands in the attributes that are holes, by key.
+
+    `by_head` has it by the first bytes of an attribute as exporters write it: the tag and the
+    length of its key, and the key.
+    """
+
+    by_key: Mapping[bytes, Role]
+    by_head: Mapping[bytes, Role]
+
+
+def _keys(roles: Mapping[str, Role]) -> _Keys:
+    by_key = {key.encode(): role for key, role in roles.items()}
+    by_head = {bytes((0x0A, len(key))) + key: role for key, role in by_key.items()}
+    return _Keys(by_key, by_head)
+
+
+_KEYS_OF_ANY, _KEYS_OF_AN_END = _keys(_IDS), _keys(_IDS | _NUMBERS)
 _MANY = (Role.ASSIGNMENT, Role.SKIPPED)
+# As many attributes as are read, ids of as many guards as may be, and some more. What is beyond is
+# no exporter's, and would cost more than it saves.
+_MOST_FIELDS = ATTRIBUTE_LIMIT + 16
+_MOST_HOLES = 40
 
 
 class _UnusualError(Exception):
@@ -83,12 +103,14 @@ class _UnusualError(Exception):
 def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
     """Return the holes of a LogRecord in their order, those of numbers of an end only.
 
-    None when it is written as no exporter does, or has no time or no prompt, or is none. An
-    attribute that is written in another way than exporters do may be taken for no hole.
+    None when it is written as no exporter does, or has no time or no prompt, or is none.
     """
+    found = _holes(record, _KEYS_OF_AN_END if is_end else _KEYS_OF_ANY)
     try:
-        holes = tuple(_holes(record, _KEYS_OF_AN_END if is_end else _KEYS_OF_ANY))
+        holes = tuple(islice(found, _MOST_HOLES + 1))
     except (_UnusualError, GroupError, BadBody, IndexError):
+        return None
+    if len(holes) > _MOST_HOLES:
         return None
     # of two of a kind the last one holds, and the other says nothing
     once = [hole.role for hole in holes if hole.role not in _MANY]
@@ -97,7 +119,7 @@ def find_holes(record: bytes, *, is_end: bool) -> tuple[Hole, ...] | None:
 
 
 def _holes(record: bytes, keys: _Keys) -> Iterator[Hole]:
-    fields = fields_of(record, 0, len(record))
+    fields = _fields(record, 0, len(record), most=_MOST_FIELDS)
     has_time = any(field.tag == _TIME for field in fields)
     for tag, start, end in fields:
         if tag == _ATTRIBUTE:
@@ -109,12 +131,14 @@ def _holes(record: bytes, keys: _Keys) -> Iterator[Hole]:
 
 
 def _in_attribute(record: bytes, start: int, end: int, keys: _Keys) -> Iterator[Hole]:
-    if end - start < 2:
-        return
-    role = keys.get(record[start : start + 2 + record[start + 1]])
+    fields = _fields(record, start, end, most=2)
+    role = keys.by_head.get(record[start : start + 2 + record[start + 1]]) if fields else None
     if role is None:
+        named = [record[field.start : field.end] for field in fields if field.tag == _KEY]
+        # in any other way of writing it the parser finds the same key: no constant may be one
+        if any(key in keys.by_key for key in named):
+            raise _UnusualError
         return
-    fields = fields_of(record, start, end)
     if [field.tag for field in fields] != [_KEY, _VALUE]:
         raise _UnusualError
     _, value, after = fields[1]
@@ -123,7 +147,8 @@ def _in_attribute(record: bytes, start: int, end: int, keys: _Keys) -> Iterator[
         return
     held = _only(record, value, after)
     if held.tag == _ARRAY and role is Role.ASSIGNMENT:
-        for tag, at, item_end in fields_of(record, held.start, held.end):
+        items = _fields(record, held.start, held.end, most=accepted.ASSIGNMENT_IDS)
+        for tag, at, item_end in items:
             text = _only(record, at, item_end)
             if (tag, text.tag) != (_ITEM, _TEXT):
                 raise _UnusualError
@@ -145,7 +170,15 @@ def _is_usual(role: Role, held: Field) -> bool:
 
 
 def _only(message: bytes, start: int, end: int) -> Field:
-    fields = fields_of(message, start, end)
-    if len(fields) != 1:
+    fields = _fields(message, start, end, most=1)
+    if not fields:
         raise _UnusualError
     return fields[0]
+
+
+def _fields(message: bytes, start: int, end: int, *, most: int) -> list[Field]:
+    """Return the fields between two places; so many that no exporter writes more are unusual."""
+    fields = list(islice(each_field(message, start, end), most + 1))
+    if len(fields) > most:
+        raise _UnusualError
+    return fields

@@ -30,6 +30,7 @@ from reducer.vocabulary import (
 from tests.control_plane.ingest.bodies import (
     LIMITS,
     NOW_NS,
+    RESOURCE,
     log_request,
 )
 
@@ -136,15 +137,15 @@ def message_of(record) -> bytes:
     return request.resource_logs[0].scope_logs[0].log_records[0].SerializeToString()
 
 
-def body_of(messages) -> bytes:
+def body_of(messages, *, resource: Mapping[str, Value] = RESOURCE) -> bytes:
     """Return a body of these records, whatever their bytes are."""
-    request = log_request({})
+    request = log_request({}, resource=resource)
     (scope,) = request.resource_logs[0].scope_logs
     del scope.log_records[:]
     records = b"".join(field(2, message) for message in messages)
     scopes = field(2, scope.SerializeToString() + records)
-    resource = field(1, request.resource_logs[0].resource.SerializeToString())
-    return field(1, resource + scopes)
+    sender = field(1, request.resource_logs[0].resource.SerializeToString())
+    return field(1, sender + scopes)
 
 
 def field(number: int, content: bytes) -> bytes:
