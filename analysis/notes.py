@@ -62,8 +62,8 @@ def power_note(metrics: Sequence[MetricResult], policy: GatePolicy) -> Note | No
     if not parts:
         return None
     sentence = (
-        f"Power with no true harm: {sentences.listed(parts)}. More owners raise it, more days "
-        "hardly do."
+        "A guard that does no harm is within the margin with a chance of "
+        f"{sentences.listed(parts)}. More owners raise it, more days hardly do."
     )
     return Note(Topic.POWER, False, sentence, numbers)
 

@@ -142,7 +142,9 @@ def test_power_is_noted_for_every_metric_with_a_standard_error():
         "power_turns",
     }
     assert all(0.0 < float(reached) <= 1.0 for reached in note.numbers.values())
-    assert note.sentence.startswith("Power with no true harm: completion ")
+    assert note.sentence.startswith(
+        "A guard that does no harm is within the margin with a chance of completion "
+    )
 
 
 def test_the_shadow_gate_notes_neither_power_nor_cohorts():
