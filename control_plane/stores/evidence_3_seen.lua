@@ -1,7 +1,7 @@
 -- Which events are new. A prompt knows those of its events itself: eight bytes of each (its token) up to so many,
 -- and what comes then is in a set of its own. All else is known by minute: the identities of a minute are in one
--- set while that is small enough to stay compact; what comes when it is full goes to one of a hundred further sets,
--- by the end of its digest.
+-- set. Either set grows while it is small enough to stay compact; what comes when it is full goes to one of a
+-- hundred further sets, by the end of its digest.
 
 local MOST_IN_A_SET, AT_ONCE = 4096, 4000
 
@@ -92,7 +92,12 @@ local function is_new(batch, prompt, suffix, token)
   local key, digest = 'pd:' .. batch.slot .. ':' .. suffix, decimal(token)
   local marks = inner(batch.marks, key)
   if marks[digest] or redis.call('SISMEMBER', key, digest) == 1 then return false end
-  marks[digest] = true
+  marks.room = marks.room or MOST_IN_A_SET - redis.call('SCARD', key)
+  if marks.room <= 0 then
+    key = further_set(key, digest)
+    if redis.call('SISMEMBER', key, digest) == 1 then return false end
+  end
+  marks[digest], marks.room = true, marks.room - 1
   local seen = inner(batch.seen, key)
   seen[#seen + 1] = digest
   return true

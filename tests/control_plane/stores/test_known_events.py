@@ -96,6 +96,20 @@ def test_a_thousand_events_of_a_prompt_take_ten_bytes_each_at_most(any_store, ev
     assert write(evidence, *many).new == 0
 
 
+def test_six_thousand_events_of_a_prompt_are_all_known_in_compact_sets(any_store, evidence):
+    dice = random.Random(2)
+    many = [decided(dice.getrandbits(61), sequence=at) for at in range(1, 6001)]
+    for start in range(0, len(many), 500):
+        write(evidence, *many[start : start + 500])
+    sets = {key: any_store.scard(key) for key in any_store.keys("pd:*")}
+    assert max(sets.values()) == 4096
+    assert sum(sets.values()) == 6000 - OWN
+    assert {any_store.object("encoding", key) for key in sets} == {b"intset"}
+    assert min(map(any_store.ttl, sets)) > 48 * 3600
+    assert write(evidence, *many) == Written(0, 6000)
+    assert would_stopped(evidence) == 6000
+
+
 def sources_of(client: redis.Redis, environment: str) -> dict[str, int]:
     """Return what is counted by version and of treatment, without when."""
     slot = EvidenceKeys(environment).slot
