@@ -17,7 +17,7 @@ T = TypeVar("T")
 _QUOTABLE = re.compile(r"[A-Za-z0-9_.:+-]{0,40}")
 _REMEMBERED = 16_384
 # The ids of four guards fit. What a cache keeps must not grow with what a sender writes.
-_LONGEST_KEPT = 640
+LONGEST_KEPT = 640
 _MOST_PARTS = 2 * ASSIGNMENT_IDS
 
 
@@ -140,8 +140,8 @@ def ids_of(value: Value) -> tuple[str, ...]:
 def _is_short(value: Value) -> bool:
     items: tuple[Value, ...] = value if isinstance(value, tuple) else (value,)
     return len(items) <= ASSIGNMENT_IDS and (
-        sum(len(item) + 1 if isinstance(item, str) else _LONGEST_KEPT + 1 for item in items)
-        <= _LONGEST_KEPT
+        sum(len(item) + 1 if isinstance(item, str) else LONGEST_KEPT + 1 for item in items)
+        <= LONGEST_KEPT
     )
 
 

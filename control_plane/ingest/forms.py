@@ -7,7 +7,6 @@ the long way gives; whatever differs outside of the holes, or is odd within them
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple, TypeAlias
@@ -261,17 +260,27 @@ def _getter(places: Sequence[int]) -> Callable[[Cut], tuple[bytes, ...]]:
     return itemgetter(slice(first, first + len(places)))
 
 
+class _Ids(dict[Who, tuple[str, ...]]):
+    """Assignment ids by the texts that name them; raises UnicodeDecodeError and Refusal."""
+
+    def __missing__(self, texts: Who) -> tuple[str, ...]:
+        ids = attributes.ids_of(tuple([text.decode() for text in texts]))
+        if sum(map(len, texts)) <= attributes.LONGEST_KEPT:
+            if len(self) >= _OWNERS:
+                self.clear()
+            self[texts] = ids
+        return ids
+
+
+_IDS = _Ids()
+
+
 def _run(who: Who) -> Run | None:
     """Return an empty run of a prompt and its assignment ids; None when one of them is odd."""
     try:
-        return Run(who[0].decode(), _ids(who[1:]), [])
+        return Run(who[0].decode(), _IDS[who[1:]], [])
     except (UnicodeDecodeError, Refusal):
         return None
-
-
-@lru_cache(_OWNERS)
-def _ids(texts: tuple[bytes, ...]) -> tuple[str, ...]:
-    return attributes.ids_of(tuple([text.decode() for text in texts]))
 
 
 def _is_as_read(form: Form, cut: Cut, read: Worded) -> bool:

@@ -1,12 +1,12 @@
 """Runs of records that say what earlier ones said, booked a prompt at a time."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import DAY_NS, iso_day
+from control_plane.ingest.fields import LONGEST_KEPT
 from control_plane.ingest.identity import prompt_digest
 from control_plane.ingest.news_of_records import ended_numbers
 from control_plane.ingest.rejections import Refusal
@@ -53,6 +53,28 @@ class _Owner(NamedTuple):
     effects: WordingEffects
 
 
+class _Owners(dict[tuple[tuple[str, ...], str], _Owner | None]):
+    """Whose ids under a version are; what nothing vouches for, or is long, is found each time.
+
+    Such texts are the sender's own, and without number.
+    """
+
+    def __init__(
+        self, find: Callable[[tuple[str, ...], str], _Owner | None], remembered: int
+    ) -> None:
+        super().__init__()
+        self._find = find
+        self._remembered = remembered
+
+    def __missing__(self, named: tuple[tuple[str, ...], str]) -> _Owner | None:
+        owner = self._find(*named)
+        if owner is not None and sum(map(len, named[0])) <= LONGEST_KEPT:
+            if len(self) >= self._remembered:
+                self.clear()
+            self[named] = owner
+        return owner
+
+
 class Repetitions:
     """Books runs, with what their wordings and their assignment ids decide worked out once.
 
@@ -73,7 +95,7 @@ class Repetitions:
         self._vouch = vouch
         self._sighting = sighting
         self._bucket_of = bucket_of
-        self._owner = lru_cache(remembered)(self._find_owner)
+        self._owners = _Owners(self._find_owner, remembered)
         self._effects: dict[tuple[tuple[str, int], ...], WordingEffects] = {}
 
     def book(self, repeated: Repeated) -> Rebooked:
@@ -81,7 +103,7 @@ class Repetitions:
         version, ids = repeated.origin.service_version, repeated.origin.assignment_ids
         booked = Rebooked([], [])
         for run in repeated.runs:
-            owner = self._owner(run.assignment_ids or ids, version)
+            owner = self._owners[run.assignment_ids or ids, version]
             alone = run.said
             if owner is not None:
                 events, sightings, alone = self._book(run.prompt_id, run.said, owner, version)

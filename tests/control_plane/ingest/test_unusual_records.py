@@ -6,6 +6,7 @@ from struct import pack
 
 import pytest
 
+from control_plane.ingest.evidence import Bookkeeper
 from control_plane.ingest.forms import Forms
 from control_plane.ingest.proto_holes import find_holes
 from reducer import contract
@@ -14,6 +15,7 @@ from tests.control_plane.ingest.bodies import END, NOW_NS, RESOURCE, TRANSITION
 from tests.control_plane.ingest.said_again import (
     GUARDS,
     OWNERS,
+    TAG_KEY,
     body_of,
     check,
     field,
@@ -197,3 +199,26 @@ def test_what_repeats_itself_for_good_is_learned_after_a_flood():
     for _ in range(8):
         read(body_of(said[:1300]), forms)
     assert len(repeats(read(body_of(said[:1300]), forms))) == 1300
+
+
+def test_long_texts_in_the_place_of_assignment_ids_leave_nothing_behind():
+    """Nothing vouches for them, and a sender can write as many as it likes."""
+    issued_ids = [issued(f"guard_number_{at:02d}", OWNERS[0], Mode.SHADOW) for at in range(15)]
+    text_of_all = "~".join(issued_ids)
+    forms, bookkeeper = Forms(), Bookkeeper("internal", TAG_KEY, "token")
+
+    def booked(at: int) -> int:
+        told = text(text_of_all[:-8] + f"{at:08d}") if at else text(text_of_all)
+        found = read(body_of([start("p", usual(contract.ASSIGNMENT_ID.encode(), told))]), forms)
+        assert found is not None
+        return sum(len(bookkeeper.book_runs(each).left) for each in found.repeated)
+
+    assert [booked(0) for _ in range(2)] == [0, 0]
+    assert booked(1) == 1
+    tracemalloc.start()
+    try:
+        assert sum(booked(at) for at in range(2, 402)) == 400
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < 400 * len(text_of_all) / 8
