@@ -19,7 +19,8 @@ local KEEP_STREAM_S = 7 * 86400
 local LOST_AFTER_S = 24 * 3600
 -- Numbers here are doubles: beyond this a sum would lose count, so it stays at it.
 local MOST = 2 ^ 53 - 1
--- A prompt with more gaps than half of this counts as one with a repetition: memory is bounded.
+-- First and last number of each run of transitions that is known of a prompt. One with more runs at a time counts
+-- as one with a repetition: memory is bounded.
 local MOST_RUNS = 1024
 -- What one sender may name without bound is bounded here; what is beyond it becomes OTHER.
 local OTHER, MOST_COUNTERS, MOST_NAMES = 'other', 2048, 32

@@ -19,7 +19,7 @@ local function number(prompt, sequence)
     return
   end
   while runs[at] and runs[at + 1] < sequence do at = at + 2 end
-  if prompt.r or #runs >= MOST_RUNS or runs[at] and runs[at] <= sequence then
+  if prompt.r or runs[at] and runs[at] <= sequence then
     prompt.r, prompt.q = 1, {}
     return
   end
@@ -33,6 +33,7 @@ local function number(prompt, sequence)
     table.remove(runs, at - 1)
     table.remove(runs, at - 1)
   end
+  if #runs > MOST_RUNS then prompt.r, prompt.q = 1, {} end
 end
 
 local function lowest(held, new)

@@ -208,6 +208,17 @@ def test_a_prompt_with_a_thousand_gaps_is_remembered_in_bounded_space(any_store,
     assert [row.covered for row in rows(evidence)] == [0]
 
 
+@pytest.mark.parametrize(
+    ("runs", "covered"), [pytest.param(512, 1, id="as many"), pytest.param(513, 0, id="one more")]
+)
+def test_a_prompt_is_covered_in_any_order_that_leaves_512_runs_at_a_time(evidence, runs, covered):
+    last = 2 * runs
+    numbers = [*range(1, last, 2), *range(2, last + 1, 2)]
+    moves = [event(Transitioned(number, False, False, False), number) for number in numbers]
+    write(evidence, *moves, event(START, -1), event(replace(END, transitions=last), -2))
+    assert [row.covered for row in rows(evidence)] == [covered]
+
+
 def test_a_prompt_without_an_end_is_lost_after_a_day_and_found_when_the_end_comes(evidence):
     write(evidence, event(START, 1))
     started = datetime.fromtimestamp(MIDNIGHT - 60, UTC)
