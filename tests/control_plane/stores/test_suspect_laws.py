@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
+from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.prompt_news import Transitioned
 from control_plane.stores.seen import Seen
 from control_plane.stores.suspects import SuspectStore, Worth
@@ -120,6 +121,8 @@ def test_what_is_violated_depends_on_the_records_alone(any_store, evidence, hist
         write(evidence, environment, order[:cut])
         write(evidence, environment, order[cut:])
         ways.append(suspects.overdue(environment, OVER))
+        waiting = any_store.zcard(EvidenceKeys(environment).suspects)
+        assert waiting == bool(violations(history))
     for found in ways:
         assert {(each.invariant, each.worth) for each in found} == violations(history)
     first, second = ({(each.invariant, each.generation) for each in found} for found in ways)

@@ -7,6 +7,7 @@ import pytest
 
 from control_plane.stores.evidence import EvidenceStore
 from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
+from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.prompt_news import Started, Transitioned
 from control_plane.stores.seen import Seen
 from control_plane.stores.suspects import SuspectStore, Worth
@@ -104,6 +105,14 @@ def test_a_repeated_number_leaves_open_what_came_before_the_stop(evidence, suspe
     again = PromptEvent(Seen(9, SECOND), OWNER, NOW.date(), (GUARD,), True, first.news)
     write(evidence, [first, again, second])
     assert overdue(suspects) == []
+
+
+def test_a_number_that_is_repeated_later_takes_the_suspicion_back(any_store, evidence, suspects):
+    first, second = decisions("tracked", "stopped")
+    write(evidence, [first, second])
+    assert any_store.zcard(EvidenceKeys(HERE).suspects) == 1
+    write(evidence, [PromptEvent(Seen(9, SECOND), OWNER, NOW.date(), (GUARD,), True, first.news)])
+    assert any_store.zcard(EvidenceKeys(HERE).suspects) == 0
 
 
 def test_a_suspicion_names_the_cell_the_generation_and_the_prompt_that_show_it(evidence, suspects):
