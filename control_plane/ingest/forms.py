@@ -3,6 +3,8 @@
 A host's records differ in little but their prompt and their time. A form is how the bytes of such
 records lie; what they say was read and checked once, the long way. What the short way gives is what
 the long way gives; whatever differs outside of the holes, or is odd within them, goes the long way.
+Only the order is another: of a body what goes the short way is booked first. Where two records of
+one identity contradict each other within a body, which of them counts is not defined.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ Addition: TypeAlias = tuple[Sequence[Event], Sequence[Sighting]]
 
 
 class Portion(NamedTuple):
-    """Events in the order in which they came, and the sightings of their owners."""
+    """Events in the order in which they were booked, and the sightings of their owners."""
 
     events: tuple[Event, ...]
     sightings: frozenset[Sighting]

@@ -41,7 +41,7 @@ NAMES: dict[type[LogRecord], str] = {
 }
 BOUNDS = (PromptStart, PromptEnd)
 AT_START = 0
-# A host's wordings under a dozen versions and waves; an event takes some 500 bytes.
+# A host's wordings under a dozen versions and waves; an event takes some 300 bytes.
 _REMEMBERED_EVENTS = 65_536
 
 

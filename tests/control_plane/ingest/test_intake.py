@@ -1,5 +1,6 @@
 """Evidence through the door: what one record adds, what adds nothing, and what is refused."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -323,3 +324,18 @@ def test_neither_order_nor_batches_nor_repeats_change_the_evidence(store, order,
         pseudonym_in(context, "owner-1"): (1, 1, 1, 1, 1000),
     }
     assert sum(context.evidence.counters(ENVIRONMENT, TODAY).values()) == 1
+
+
+def test_of_two_ends_in_one_body_that_contradict_each_other_one_counts(context, host, owner_id):
+    """Whether the worker knows one of them or none; in the next body the other changes nothing."""
+    completed, failed = (
+        Prompt("p-1", [owner_id], AT, outcome=outcome) for outcome in ("completed", "failed")
+    )
+    for prompt_id in ("p-1", "p-2"):
+        told = [replace(each, prompt_id=prompt_id) for each in (completed, failed)]
+        first, second = told[0].end(**{"a.later.attribute": prompt_id}), told[1].end()
+        for events in ([told[0].start(), first, second], [second], [first]):
+            assert partial_of(host.send(logs(events))) == (0, "")
+    (row,) = rows(context)
+    assert (row.started, row.ended, row.completed + row.failed) == (2, 2, 2)
+    assert row.tokens == 2000
