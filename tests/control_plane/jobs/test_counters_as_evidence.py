@@ -15,6 +15,7 @@ from control_plane.commands.changes import Change, Note, change, put_rollout
 from control_plane.jobs.sealing import seal_due_days
 from control_plane.queries.days import wave_days
 from control_plane.queries.intake_health import environment_days
+from control_plane.queries.overview import guard_page
 from control_plane.state import Action
 from control_plane.stores.keys import EvidenceKeys
 from reducer.rollout.days import NoteMark, day_start
@@ -160,6 +161,8 @@ def test_a_day_that_counters_smear_counts_and_the_evaluation_says_so(life):
     ]
     assert [each.is_complete for each in smeared] == [True, True]
     assert {note.mark for each in smeared for note in each.notes} == {NoteMark.SMEARED}
+    page = guard_page(life.context, ENVIRONMENT, GUARD)
+    assert [each.day for each in page.days if each.notes] == [each.day for each in smeared]
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert dwell["verdict"] == "within"
@@ -216,6 +219,7 @@ def test_a_smeared_day_changes_nothing_where_events_are_the_evidence(life):
     send(life, over_midnight(life, life.today))
     live(life, 5, events=True)
     assert any(each.notes for each in wave_days(life.context, ENVIRONMENT, life.wave))
+    assert not any(each.notes for each in guard_page(life.context, ENVIRONMENT, GUARD).days)
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert "not exact" not in dwell["sentence"]
