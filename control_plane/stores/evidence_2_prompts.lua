@@ -41,16 +41,27 @@ local function lowest(held, new)
 end
 
 local function unpacked(held)
-  return held and cmsgpack.unpack(held) or {}
+  if type(held) == 'string' then return cmsgpack.unpack(held) end
+  return held or {}
+end
+
+-- A prompt as it is written, when no more is learned of it.
+local function packed(prompt)
+  for _, guard in pairs(prompt.g) do
+    if type(guard.h) == 'table' then guard.h = cmsgpack.pack(guard.h) end
+    if type(guard.s) == 'table' then guard.s = cmsgpack.pack(guard.s) end
+  end
+  return cmsgpack.pack(prompt)
 end
 
 local function keep_warning(guard, sequence, ordinal)
   if guard.o then return end
   local warned, ordinals = unpacked(guard.h), 0
-  guard.a = lowest(guard.a, sequence)
+  guard.a, guard.h = lowest(guard.a, sequence), warned
+  local is_first = not warned[ordinal]
   warned[ordinal] = lowest(warned[ordinal], sequence)
+  if not is_first then return end
   for _ in pairs(warned) do ordinals = ordinals + 1 end
-  guard.h = cmsgpack.pack(warned)
   if ordinals > MOST_STOPS then guard.h, guard.a, guard.o = nil, nil, 1 end
 end
 
@@ -58,11 +69,12 @@ end
 local function keep_stop(guard, stop)
   local stops = unpacked(guard.s)
   local at = #stops + 1
+  guard.s = stops
   while at > 1 and precedes(stop, stops[at - 1]) do at = at - 1 end
   if at > MOST_STOPS then return end
   table.insert(stops, at, stop)
   stops[MOST_STOPS + 1] = nil
-  guard.s, guard.i = cmsgpack.pack(stops), stops[#stops][1]
+  guard.i = stops[#stops][1]
 end
 
 local function learn_decision(batch, guard, numbers, generation)

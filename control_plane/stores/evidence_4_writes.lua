@@ -179,7 +179,7 @@ local function write_prompts(batch)
     elseif was_suspect then
       redis.call('ZREM', suspects, suffix)
     end
-    redis.call('SET', 'ps:' .. batch.slot .. ':' .. suffix, cmsgpack.pack(prompt), 'EX', keep)
+    redis.call('SET', 'ps:' .. batch.slot .. ':' .. suffix, packed(prompt), 'EX', keep)
   end
   call_with('ZADD', due, open)
   call_with('ZREM', due, closed)
