@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from control_plane.ingest.booked import REMEMBERED, Backing
+from control_plane.ingest.fields import LONGEST_KEPT
 from control_plane.ingest.news_of_records import PromptRecord
 from control_plane.ingest.records import LoopDetected, Origin, Transition
 from control_plane.ingest.rejections import Refusal, RejectReason
@@ -18,16 +19,22 @@ _cell = lru_cache(REMEMBERED)(Cell)
 
 
 class Vouching:
-    """Verifies the assignment ids of one environment, with what the ids of a body decide kept.
-
-    `of_ids` answers by ids, version, and the guard that a record is about, None for all.
-    """
+    """Verifies the assignment ids of one environment, with what the ids of a body decide kept."""
 
     def __init__(self, environment: str, tag_key: bytes) -> None:
         self._environment = environment
         self._tag_key = tag_key
-        self.of_ids = lru_cache(REMEMBERED)(self._verified_all)
-        self._behind = lru_cache(REMEMBERED)(self._first_behind)
+        self._kept = lru_cache(REMEMBERED)(self._verified_all)
+        self._kept_behind = lru_cache(REMEMBERED)(self._first_behind)
+
+    def of_ids(self, ids: tuple[str, ...], version: str, about: str | None) -> tuple[Backing, ...]:
+        """Return what ids vouch for under the guard that a record is about, None for all.
+
+        Raises:
+            Refusal: an assignment id is forged, or the ids are of several owners.
+        """
+        find = self._kept if _is_short(ids) else self._verified_all
+        return find(ids, version, about)
 
     def of_record(self, record: VouchedRecord) -> tuple[Backing, ...]:
         """Return what is behind a record, one for each guard it is about; () when nothing is.
@@ -61,7 +68,10 @@ class Vouching:
         None when one of them is forged: what a forger sends is counted and never latches. Points
         and flag evaluations are vouched for by the assignment ids of their Resource alone.
         """
-        return self._behind(tuple(ids), guard) if ids else None
+        if not ids:
+            return None
+        find = self._kept_behind if _is_short(ids) else self._first_behind
+        return find(tuple(ids), guard)
 
     def _verified(self, text: str, version: str) -> Backing | Forged:
         found = verify(self._tag_key, self._environment, text)
@@ -100,3 +110,8 @@ class Vouching:
             return None
         own = [each for each in found if each.guard == guard]
         return max(own, key=lambda each: each.mode.rank, default=found[0])
+
+
+def _is_short(ids: Sequence[str]) -> bool:
+    """Whether a sender's texts are short enough to be kept."""
+    return sum(map(len, ids)) <= LONGEST_KEPT
