@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 from control_plane.stores.evidence_events import Event, Sighting
 from control_plane.stores.prompt_events import PromptEvents
 
-# Of the dearest, 500 take some 100 ms: told to prompts whose guards have stopped them often already.
+# Of the dearest, told to prompts whose guards have stopped them often already, 500 take 100 ms.
 PORTION = 500
 
 Addition: TypeAlias = tuple[Sequence[Event], Sequence[Sighting]]
