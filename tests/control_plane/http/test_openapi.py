@@ -64,7 +64,7 @@ def test_a_property_based_tester_finds_no_fault(address, admin, rollout, tmp_pat
             f"Authorization: Bearer {admin.token}",
             "--checks=all",
             "--phases=examples,coverage,fuzzing",
-            "--max-examples=6",
+            "--max-examples=10",
             "--generation-deterministic",
             "--no-color",
         ],
