@@ -78,14 +78,24 @@ class Served:
                     found.append(int(entry.name))
         return tuple(found)
 
+    def crash(self) -> None:
+        """Kill every process of it, and wait until none is left that holds a port or a file."""
+        for _ in polls():
+            left = self.processes()
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not left:
+                break
+        if self.process is not None:
+            self.process.wait(PATIENCE_S)
+
     def end(self) -> None:
         """End whatever is left of it."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.interrupt()
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self.crash()
 
     def token(self, *options: str) -> str:
         """Make a token with the command line and return it."""

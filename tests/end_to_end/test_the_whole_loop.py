@@ -297,10 +297,7 @@ def test_a_crash_of_every_process_at_once_loses_nothing(deployment):
     host.prompt("before the crash", deployment.assignment_id(owner))
     host.provider.shutdown()
     assert host.exporter.given_up == []
-    for pid in served.processes():
-        os.kill(pid, signal.SIGKILL)
-    assert served.process is not None
-    served.process.wait(PATIENCE_S)
+    served.crash()
     served.start()
     assert deployment.started(owner) == 1
     assert deployment.admin.get(ROLLOUT)["phase"] == "shadow"
