@@ -20,7 +20,7 @@ RESOURCE = {
     "droppedAttributesCount": 0,
     "entityRefs": [],
 }
-SCOPE = {"name": "shop.library", "version": "1.0.0", "attributes": []}
+SCOPE = {"name": "shop.cart", "version": "1.0.0", "attributes": []}
 VALUES = [
     {"key": "text", "value": {"stringValue": "some"}},
     {"key": "flag", "value": {"boolValue": True}},
