@@ -132,12 +132,10 @@ def environment_days(
     back = range(DAYS_SHOWN + COMPARED_DAYS, 0, -1)
     looked_at = [today - timedelta(days=at) for at in back]
     first = _first_day(context, environment)
-    sealed = {
-        each.day: each for each in context.evidence.sealed_days(environment, looked_at, source)
-    }
+    held = context.evidence.held_days(environment, looked_at)
+    sealed = {each.day: each for each in held.sealed(source)}
     floor = floor_of(context, environment, source)
     shown = [day for day in looked_at[-DAYS_SHOWN:] if day >= first]
-    prompts = context.evidence.prompt_counts(environment, shown)
     return tuple(
         DayHealth(
             day,
@@ -147,7 +145,7 @@ def environment_days(
                 coverage_floor=floor,
             ),
             day_notes(sealed[day]) if day in sealed else (),
-            _most(prompts[day]),
+            _most(held.prompt_counts(day)),
         )
         for day in shown
     )

@@ -1,7 +1,7 @@
 """Owner-level evidence: written exactly once by one atomic call, read as owner-days."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -14,7 +14,7 @@ from control_plane.stores.functions import call
 from control_plane.stores.keys import EvidenceKeys
 from control_plane.stores.owner_days import OwnerDay, unpacked, whole_prompts
 from control_plane.stores.replies import parts, text, whole
-from control_plane.stores.sealed_days import Around, DayFields, PromptCounts, sealed_day
+from control_plane.stores.sealed_days import DayFields, HeldDays
 from control_plane.stores.shards import buckets_of, shard_count, shard_of_owner, split
 from reducer.rollout.days import SealedDay
 from reducer.rollout.state import EvidenceSource
@@ -125,25 +125,16 @@ class EvidenceStore:
     ) -> tuple[SealedDay, ...]:
         """Return those of the days that are sealed, in the order given, as this source shows them.
 
-        Counters do not tell which ended prompts are covered: by them none is. Where a host's
-        transitions are not numbered, no more are covered than its counter shows records of, and
-        where it shows too few of those it is not known.
+        What counters do not tell is said at `HeldDays.sealed`.
         """
-        wanted = list(days)
-        held = self._fields_of(
-            environment, {day + timedelta(days=by) for day in wanted for by in (-1, 0, 1)}
-        )
-        return tuple(
-            sealed_day(day, _around(day, held), source) for day in wanted if held[day].is_sealed
-        )
+        return self.held_days(environment, days).sealed(source)
 
     @unavailable()
-    def prompt_counts(
-        self, environment: str, days: Iterable[date]
-    ) -> dict[date, tuple[PromptCounts, ...]]:
-        """Return what trusted producers tell of prompts, by day and version, sealed or not."""
-        held = self._fields_of(environment, days)
-        return {day: fields.prompt_counts() for day, fields in held.items()}
+    def held_days(self, environment: str, days: Iterable[date]) -> HeldDays:
+        """Read all that is held of these days, once, whatever is asked of them then."""
+        wanted = tuple(days)
+        around = {day + timedelta(days=by) for day in wanted for by in (-1, 0, 1)}
+        return HeldDays(wanted, self._fields_of(environment, around))
 
     def _fields_of(self, environment: str, days: Iterable[date]) -> dict[date, DayFields]:
         asked, shards = sorted(days), self._shards(environment)
@@ -268,7 +259,3 @@ def _place(row: OwnerDay) -> tuple[date, str, str, str]:
 
 def _number(numbered: tuple[int, Cell]) -> int:
     return numbered[0]
-
-
-def _around(day: date, held: Mapping[date, DayFields]) -> Around:
-    return Around(*(held[day + timedelta(days=by)] for by in (-1, 0, 1)))

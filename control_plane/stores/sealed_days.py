@@ -1,7 +1,8 @@
 """Sealed days as the sums of a day's hashes show them, one hash for each shard."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 from reducer.rollout.days import SealedDay
@@ -56,8 +57,9 @@ class DayFields:
         """Return a sum of the day."""
         return sum(int(each.get(name.encode(), b"0")) for each in self._held)
 
+    @cached_property
     def prompt_counts(self) -> tuple[PromptCounts, ...]:
-        """Return what trusted producers tell of the day's prompts, by version."""
+        """What trusted producers tell of the day's prompts, by version."""
         by_events = self._counts("told:")
         shown: dict[str, int] = {}
         certain: dict[str, int] = {}
@@ -142,5 +144,33 @@ def sealed_day(day: date, around: Around, source: EvidenceSource) -> SealedDay:
         unnumbered=count("unnumbered") if is_of_events else 0,
         uncounted=around.uncounted if is_of_events else 0,
         unwitnessed=around.unwitnessed if is_of_events else 0,
-        untold=sum(each.untold for each in around.day.prompt_counts()) if is_of_events else 0,
+        untold=sum(each.untold for each in around.day.prompt_counts) if is_of_events else 0,
     )
+
+
+class HeldDays:
+    """What the store held of some days, and of those beside them, when they were read."""
+
+    def __init__(self, days: Sequence[date], held: Mapping[date, DayFields]) -> None:
+        self._days = days
+        self._held = held
+
+    def sealed(self, source: EvidenceSource = EvidenceSource.EVENTS) -> tuple[SealedDay, ...]:
+        """Return those of the days that are sealed, in the order given, as this source shows them.
+
+        Counters do not tell which ended prompts are covered: by them none is. Where a host's
+        transitions are not numbered, no more are covered than its counter shows records of, and
+        where it shows too few of those it is not known.
+        """
+        return tuple(
+            sealed_day(day, self._around(day), source)
+            for day in self._days
+            if self._held[day].is_sealed
+        )
+
+    def prompt_counts(self, day: date) -> tuple[PromptCounts, ...]:
+        """Return what trusted producers tell of the prompts of one of the days, sealed or not."""
+        return self._held[day].prompt_counts
+
+    def _around(self, day: date) -> Around:
+        return Around(*(self._held[day + timedelta(days=by)] for by in (-1, 0, 1)))

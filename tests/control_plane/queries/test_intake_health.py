@@ -243,6 +243,16 @@ def test_each_day_of_an_environment_says_why_it_is_not_complete(store):
     assert len(environment_days(life.context, ENVIRONMENT)) == 14
 
 
+def test_each_hash_of_a_day_is_read_once_for_all_that_is_told_of_days(store):
+    life = Life.begin(store)
+    life.live(2)
+    life.calendar.now += timedelta(days=20)
+    store.config_resetstat()
+    assert len(environment_days(life.context, ENVIRONMENT)) == 14
+    shown, compared, beside = 14, 7, 2
+    assert store.info("commandstats")["cmdstat_hgetall"]["calls"] == shown + compared + beside
+
+
 def test_days_before_an_environment_existed_are_not_missed(store):
     life = Life.begin(store)
     assert environment_days(life.context, ENVIRONMENT) == ()

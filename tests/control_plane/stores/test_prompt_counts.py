@@ -84,7 +84,7 @@ def counts_of(
 def _counts_of(
     evidence: EvidenceStore, environment: str, day: date = DAYS[0]
 ) -> tuple[tuple[str, int | None, int | None, int], ...]:
-    found = evidence.prompt_counts(environment, [day])[day]
+    found = evidence.held_days(environment, [day]).prompt_counts(day)
     return tuple((each.version, each.by_events, each.by_counters, each.untold) for each in found)
 
 
@@ -156,6 +156,19 @@ def test_a_sealed_day_adds_up_the_prompts_of_all_versions_that_no_event_tells(ev
         evidence.sealed_days(environment, DAYS[:1], source)[0] for source in EvidenceSource
     )
     assert (by_events.untold, by_counters.untold) == (3, 0)
+
+
+def test_one_read_tells_of_sealed_days_by_either_source_and_of_prompts_sealed_or_not(evidence):
+    environment = f"told-{next(_numbers)}"
+    events = (start(), shown(3), start(DAYS[1]), shown(2, DAYS[1]))
+    evidence.write(environment, EvidenceBatch(events, now_second=NOW, is_trusted=True))
+    evidence.seal(environment, DAYS[0], at=datetime.now(UTC), longest_outage_seconds=0.0)
+    held = evidence.held_days(environment, DAYS)
+    for source in EvidenceSource:
+        (sealed,) = held.sealed(source)
+        assert (sealed,) == evidence.sealed_days(environment, DAYS, source)
+        assert sealed.day == DAYS[0]
+    assert [held.prompt_counts(day)[0].untold for day in DAYS] == [2, 1]
 
 
 def cumulative(value: int, minute: int) -> PointEvent:
