@@ -13,12 +13,12 @@ from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
-from control_plane.queries.days import WaveDayView, complete_days, wave_days
+from control_plane.queries.days import complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS
 from control_plane.stores.owner_days import OwnerDay
-from reducer.rollout.days import DayNote
+from reducer.rollout.days import notes_touching
 from reducer.rollout.policy import GatePolicy
-from reducer.rollout.state import EvidenceSource, Rollout, Wave
+from reducer.rollout.state import Rollout, Wave
 from reducer.vocabulary import Gate, Invariant, Mode
 
 # As many complete days of the phase below as a week has weekdays.
@@ -74,7 +74,7 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         wave=wave,
         declared_days=declared,
         days=tuple(
-            WaveDay(each.day, each.is_complete, each.reason, _notes(each, source))
+            WaveDay(each.day, each.is_complete, each.reason, notes_touching(source, each.notes))
             for each in days
             if not each.is_running
         ),
@@ -90,11 +90,6 @@ def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Fou
         source=source,
     )
     return Found(gathered, rows)
-
-
-def _notes(day: WaveDayView, source: EvidenceSource) -> tuple[DayNote, ...]:
-    # Events are exact, whatever counters tell of the day.
-    return day.notes if source is EvidenceSource.COUNTERS else ()
 
 
 class _Before(NamedTuple):

@@ -6,7 +6,7 @@ from control_plane.commands.changes import load_environment, load_rollout
 from control_plane.context import Context
 from control_plane.etags import rollout_etag
 from control_plane.queries import cards
-from control_plane.queries.days import WaveDayView, wave_days
+from control_plane.queries.days import wave_days
 from control_plane.queries.looks import look_lines
 from control_plane.queries.pages import (
     GuardCard,
@@ -17,8 +17,8 @@ from control_plane.queries.pages import (
     WaveDayLine,
 )
 from control_plane.state import Environment, EvaluationStatus
-from reducer.rollout.days import DayNote, NoteMark
-from reducer.rollout.state import EvidenceSource, Wave
+from reducer.rollout.days import notes_touching
+from reducer.rollout.state import Wave
 
 DAYS_SHOWN = 60
 
@@ -67,7 +67,10 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         else RosterView(roster.roster_size, roster.roster_digest, roster.algorithm),
         days=tuple(
             WaveDayLine(
-                each.day, each.is_complete, each.reason, _notes(each, rollout.evidence_source)
+                each.day,
+                each.is_complete,
+                each.reason,
+                notes_touching(rollout.evidence_source, each.notes),
             )
             for each in days
         ),
@@ -75,16 +78,6 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         evaluations=tuple(cards.gate_summary(each) for each in done),
         looks=look_lines(context, environment, guard),
     )
-
-
-def _notes(day: WaveDayView, source: EvidenceSource) -> tuple[DayNote, ...]:
-    """Return what is not exact of a day as this source shows it.
-
-    What counters do not tell exactly touches no gate by events: intake's health tells it.
-    """
-    if source is EvidenceSource.COUNTERS:
-        return day.notes
-    return tuple(note for note in day.notes if note.mark is NoteMark.UNTOLD)
 
 
 def _violations(

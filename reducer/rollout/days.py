@@ -1,10 +1,12 @@
 """Complete days: whole UTC days inside a wave whose telemetry is proven complete and sealed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from math import isnan
+
+from reducer.rollout.state import EvidenceSource
 
 MAX_OUTAGE_SECONDS = 300
 BUSY_HOUR_PROMPTS = 20
@@ -51,6 +53,11 @@ class NoteMark(StrEnum):
     SMEARED = "smeared"
     OVERFLOWED = "overflowed"
     UNTOLD = "untold"
+
+    @property
+    def source(self) -> EvidenceSource:
+        """The evidence that is not exact: prompts that counters show are missing from events."""
+        return EvidenceSource.EVENTS if self is NoteMark.UNTOLD else EvidenceSource.COUNTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +140,7 @@ def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
 
 
 def day_notes(sealed: SealedDay) -> tuple[DayNote, ...]:
-    """Return what is not exact of a day, complete or not.
-
-    What counters do not tell exactly does not touch a gate that rests on events.
-    """
+    """Return what is not exact of a day, complete or not, by whichever source."""
     found: list[DayNote] = []
     if sealed.smeared:
         sentence = (
@@ -154,6 +158,15 @@ def day_notes(sealed: SealedDay) -> tuple[DayNote, ...]:
         sentence = f"counters show {_many(sealed.untold, 'prompt')} that no event tells"
         found.append(DayNote(NoteMark.UNTOLD, sentence))
     return tuple(found)
+
+
+def notes_touching(source: EvidenceSource, notes: Iterable[DayNote]) -> tuple[DayNote, ...]:
+    """Return those of a day's notes that touch a rollout whose evidence is of this source.
+
+    What counters do not tell exactly is nothing to events, which are booked on their own day; the
+    prompts that no event tells are missing from them alone.
+    """
+    return tuple(note for note in notes if note.mark.source is source)
 
 
 def _points(many: int) -> str:

@@ -15,8 +15,10 @@ from reducer.rollout.days import (
     day_notes,
     day_start,
     is_whole,
+    notes_touching,
     why_incomplete,
 )
+from reducer.rollout.state import EvidenceSource
 
 DAY = date(2026, 3, 9)
 GOOD = SealedDay(
@@ -228,3 +230,31 @@ def test_a_smeared_day_counts_and_is_told():
 def test_notes_tell_each_thing_that_is_not_exact():
     assert day_notes(GOOD) == ()
     assert [note.mark for note in day_notes(replace(SHORT, untold=1))] == list(NoteMark)
+
+
+EVENTS, COUNTERS = EvidenceSource
+
+
+@pytest.mark.parametrize(
+    ("mark", "source", "touches"),
+    [
+        pytest.param(NoteMark.SMEARED, EVENTS, False, id="counts across midnight, by events"),
+        pytest.param(NoteMark.SMEARED, COUNTERS, True, id="counts across midnight, by counters"),
+        pytest.param(NoteMark.OVERFLOWED, EVENTS, False, id="counts of no attributes, by events"),
+        pytest.param(
+            NoteMark.OVERFLOWED, COUNTERS, True, id="counts of no attributes, by counters"
+        ),
+        pytest.param(NoteMark.UNTOLD, EVENTS, True, id="prompts of no event, by events"),
+        pytest.param(NoteMark.UNTOLD, COUNTERS, False, id="prompts of no event, by counters"),
+    ],
+)
+def test_a_note_touches_the_evidence_that_is_not_exact(mark, source, touches):
+    every = day_notes(replace(SHORT, untold=1))
+    assert (mark in {note.mark for note in notes_touching(source, every)}) is touches
+
+
+def test_notes_that_touch_stay_whole_and_in_their_order():
+    every = day_notes(replace(SHORT, untold=1))
+    smeared, overflowed, untold = every
+    assert notes_touching(COUNTERS, every) == (smeared, overflowed)
+    assert notes_touching(EVENTS, every) == (untold,)

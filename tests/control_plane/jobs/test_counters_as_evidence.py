@@ -41,8 +41,18 @@ def life(store):
     return Life.begin(store)
 
 
-def live(life: Life, days: int = 1, *, temporality: int = DELTA, events: bool = False) -> None:
-    """Let days pass on which each owner's own process exports its counters every hour."""
+def live(
+    life: Life,
+    days: int = 1,
+    *,
+    temporality: int = DELTA,
+    events: bool = False,
+    lost: int = 0,
+) -> None:
+    """Let days pass on which each owner's own process exports its counters every hour.
+
+    With events it tells of each prompt, too, but for so many that are lost on each day.
+    """
     for _ in range(days):
         day = life.today + timedelta(days=1 if life.calendar.now.hour >= 12 else 0)
         life.beat(day)
@@ -53,7 +63,8 @@ def live(life: Life, days: int = 1, *, temporality: int = DELTA, events: bool = 
             body.MergeFrom(exports(owner, prompts, temporality=temporality))
         assert partial_of(life.host.send(body), "metrics") == (0, "")
         if events:
-            assert life.host.tell(*(each for own in told.values() for each in own)).body == b""
+            every = [each for own in told.values() for each in own]
+            assert life.host.tell(*every[lost:]).body == b""
         life.calendar.now = day_start(day) + timedelta(hours=27)
         seal_due_days(life.context, ENVIRONMENT)
 
@@ -223,3 +234,18 @@ def test_a_smeared_day_changes_nothing_where_events_are_the_evidence(life):
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert "not exact" not in dwell["sentence"]
+
+
+def test_prompts_that_no_event_tells_are_told_where_events_are_the_evidence(store):
+    life = Life.begin(store, owners=60)
+    live(life, 2, events=True)
+    live(life, events=True, lost=1)
+    live(life, 5, events=True)
+    (noted,) = [each for each in guard_page(life.context, ENVIRONMENT, GUARD).days if each.notes]
+    assert noted.is_complete
+    assert [note.mark for note in noted.notes] == [NoteMark.UNTOLD]
+    result = orjson.loads(life.evaluate().result or "{}")
+    (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
+    assert (dwell["verdict"], dwell["numbers"]["noted"]) == ("within", 1)
+    told = f"({noted.day.isoformat()}: counters show 1 prompt that no event tells)"
+    assert f"1 of the days used is not exact {told}" in dwell["sentence"]
