@@ -1,6 +1,6 @@
-"""A record that is written as no exporter writes it, or odd in a hole, goes the long way."""
+"""A record that no exporter writes, by its form or in a hole, is read as the long way reads it."""
 
-from struct import pack
+from collections.abc import Callable
 
 import pytest
 
@@ -8,7 +8,17 @@ from control_plane.ingest.forms import Forms
 from control_plane.ingest.otlp import Value
 from reducer import contract
 from reducer.vocabulary import Mode
-from tests.control_plane.ingest.bodies import END, NOW_NS
+from tests.control_plane.ingest.bodies import END, NOW_NS, RESOURCE
+from tests.control_plane.ingest.by_hand import (
+    PROMPT,
+    attribute,
+    number,
+    record_of,
+    start,
+    text,
+    time,
+    usual,
+)
 from tests.control_plane.ingest.said_again import (
     GUARDS,
     OWNERS,
@@ -22,7 +32,9 @@ from tests.control_plane.ingest.said_again import (
     repeats,
 )
 
+Written = Callable[[bytes, bytes], bytes]
 IDS = issued(GUARDS[0], OWNERS[0], Mode.SHADOW)
+ASSIGNMENT = attribute(contract.ASSIGNMENT_ID, IDS)
 
 
 def end(**changed: Value) -> bytes:
@@ -31,26 +43,32 @@ def end(**changed: Value) -> bytes:
     return message_of(record)
 
 
-def start(*attributes: bytes, time_ns: int = NOW_NS) -> bytes:
-    """A start of exactly these attributes, each the content of a KeyValue."""
-    name = field(12, b"agent.guard.prompt.start")
-    return time(time_ns) + b"".join(field(6, each) for each in attributes) + name
+def value(told: str) -> bytes:
+    return field(2, text(told))
 
 
-def time(time_ns: int) -> bytes:
-    return b"\x09" + pack("<Q", time_ns)
+def value_first(key: bytes, value: bytes) -> bytes:
+    return field(2, value) + field(1, key)
 
 
-def attribute(key: str, text: str) -> bytes:
-    return field(1, key.encode()) + value(text)
+def long_tag(key: bytes, value: bytes) -> bytes:
+    return b"\x8a\x00" + field(1, key)[1:] + field(2, value)
 
 
-def value(text: str) -> bytes:
-    return field(2, field(1, text.encode()))
+def long_length(key: bytes, value: bytes) -> bytes:
+    return bytes((0x0A, len(key) | 0x80, 0)) + key + field(2, value)
 
 
-PROMPT = attribute(contract.PROMPT_ID, "p-1")
-ASSIGNMENT = attribute(contract.ASSIGNMENT_ID, IDS)
+def key_twice(key: bytes, value: bytes) -> bytes:
+    return field(1, b"other") + field(2, value) + field(1, key)
+
+
+ODDLY = [
+    pytest.param(value_first, id="the value before the key"),
+    pytest.param(long_tag, id="a tag of more bytes than it needs"),
+    pytest.param(long_length, id="a length of more bytes than it needs"),
+    pytest.param(key_twice, id="two keys, of which the last one holds"),
+]
 
 
 def check_after(first: bytes, later: bytes) -> list[object]:
@@ -140,6 +158,43 @@ def test_an_attribute_without_a_value_is_as_none():
 
 
 def test_an_array_of_assignment_ids_is_read_as_one():
-    texts = b"".join(field(1, field(1, text.encode())) for text in (IDS, "a1.forged"))
+    texts = b"".join(field(1, text(each)) for each in (IDS, "a1.forged"))
     array = field(1, contract.ASSIGNMENT_ID.encode()) + field(2, field(5, texts))
     assert len(check_after(start(PROMPT, array), start(PROMPT, array))) == 1
+
+
+@pytest.mark.parametrize("written", ODDLY)
+def test_an_own_assignment_id_is_never_taken_for_that_of_the_resource(written: Written):
+    """When it was read, it was equal to the Resource's; the next Resource has another."""
+    own, other = (issued(GUARDS[0], owner, Mode.SHADOW) for owner in OWNERS)
+    record = start(PROMPT, written(contract.ASSIGNMENT_ID.encode(), text(own)))
+    forms = Forms()
+    for vouching in (own, other):
+        body = body_of([record], resource={**RESOURCE, contract.ASSIGNMENT_ID: vouching})
+        check(read(body, forms), read(body))
+
+
+@pytest.mark.parametrize("written", ODDLY)
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("gen_ai.usage.input_tokens", "agent.guard.usage.input_tokens"),
+        ("gen_ai.usage.output_tokens", "agent.guard.usage.output_tokens"),
+    ],
+)
+def test_a_number_that_is_told_twice_is_the_newer_one(written: Written, newer: str, older: str):
+    """When it was read, both were equal; the next end has another by the older name."""
+    ended = attribute(contract.OUTCOME, "completed")
+    forms = Forms()
+    for by_older in (300, 301):
+        told = written(newer.encode(), number(300)), usual(older.encode(), number(by_older))
+        body = body_of([record_of("agent.guard.prompt.end", PROMPT, ended, *told)])
+        check(read(body, forms), read(body))
+
+
+def test_the_same_attributes_as_exporters_write_them_take_the_short_way():
+    own = issued(GUARDS[0], OWNERS[0], Mode.SHADOW)
+    record = start(PROMPT, attribute(contract.ASSIGNMENT_ID, own))
+    forms = Forms()
+    assert repeats(read(body_of([record]), forms)) == []
+    assert len(repeats(read(body_of([record]), forms))) == 1
