@@ -28,7 +28,8 @@ class IntakeCountsAnswer(ReadAnswer):
     environment or version) or `ignored` (nobody's business). `streams` are faults of streams of
     metric points, `overflow` what went beyond a bound. Violations that no trusted producer, or no
     assignment id, stands behind change nothing. `weak_identity` counts records whose Resource names
-    no instance. `remedies` say what to set where telemetry tells less than it could.
+    no instance. `remedies` say what to do about items that count for nothing or tell less than they
+    could.
     """
 
     accepted: int

@@ -8,6 +8,7 @@ from control_plane.commands.promotions import PromotionRequest, check_evaluation
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError
 from control_plane.queries.days import complete_days, wave_days
+from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.queries.pages import (
     CohortLine,
     Frame,
@@ -118,8 +119,9 @@ def telemetry(context: Context, environment: str) -> TelemetryHealth:
     counted = context.evidence.health(environment)
     last = counted.get("last_record_s", 0)
     refused = counted.get("refused", 0) + counted.get("quarantined", 0)
+    remedies = IntakeCounts.of(counted).remedies
     if last == 0:
-        return TelemetryHealth(TelemetryState.NO_RECORDS, None, 0, refused)
+        return TelemetryHealth(TelemetryState.NO_RECORDS, None, 0, refused, remedies=remedies)
     age = max(0.0, context.clock.now().timestamp() - last)
     # A demo's clock runs through a quarter of an hour between two exports.
     is_silent = age > SILENT_AFTER_S * max(1.0, context.clock.speed / 100)
@@ -131,6 +133,7 @@ def telemetry(context: Context, environment: str) -> TelemetryHealth:
         refused=refused,
         unvouched_violations=_counted(counted, UNVOUCHED_VIOLATION),
         untrusted_violations=_counted(counted, UNTRUSTED_VIOLATION),
+        remedies=remedies,
     )
 
 

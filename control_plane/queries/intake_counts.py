@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from control_plane.reject_reasons import RejectReason
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION
 from control_plane.stores.intake_health import WEAK_IDENTITY
 from reducer import contract
@@ -36,8 +37,11 @@ class IntakeCounts:
 
     @property
     def remedies(self) -> tuple[str, ...]:
-        """What to set where telemetry tells less than it could, in words."""
-        told: list[str] = []
+        """What to do about items that count for nothing, or tell less than they could, in words."""
+        told = [
+            *_of_reasons("quarantined", self.quarantined),
+            *_of_reasons("refused", self.refused),
+        ]
         if self.weak_identity:
             told.append(
                 f"{_counted(self.weak_identity, 'record')} came without service.instance.id: set "
@@ -85,6 +89,16 @@ class IntakeCounts:
             dropped_attributes=counts.get("dropped_attributes", 0),
             weak_identity=counts.get(WEAK_IDENTITY, 0),
         )
+
+
+def _of_reasons(outcome: str, counts: Mapping[str, int]) -> list[str]:
+    """Name each reason with its remedy, those that a host's set-up causes first."""
+    return [
+        f"{_counted(counts[reason], 'item')} {'was' if counts[reason] == 1 else 'were'} {outcome} "
+        f"({reason}): {reason.remedy}"
+        for reason in RejectReason
+        if reason in counts
+    ]
 
 
 def _counted(many: int, what: str) -> str:

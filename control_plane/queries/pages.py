@@ -35,6 +35,7 @@ class TelemetryHealth:
     """Intake of one environment. The age is None as long as nothing arrived.
 
     Violations without a valid assignment id, and those of untrusted producers, change nothing.
+    `remedies` say what to do about items that count for nothing, or tell less than they could.
     """
 
     state: TelemetryState
@@ -43,6 +44,7 @@ class TelemetryHealth:
     refused: int
     unvouched_violations: int = 0
     untrusted_violations: int = 0
+    remedies: tuple[str, ...] = ()
 
     @property
     def idle_violations(self) -> int:

@@ -119,3 +119,27 @@ def test_violations_that_change_nothing_are_counted_on_the_page(
         assert "untrusted" not in page
     else:
         assert f"{said} or by untrusted producers" in page
+
+
+@pytest.mark.parametrize(
+    ("accepted", "tag"),
+    [
+        pytest.param(0, '<details id="remedies" open>', id="nothing was ever accepted"),
+        pytest.param(84_322, '<details id="remedies">', id="most is accepted"),
+    ],
+)
+def test_what_to_set_is_on_the_page_and_open_while_nothing_counts(
+    render: Render, accepted: int, tag: str
+) -> None:
+    remedies = ("15 items were quarantined (version_missing): set service.version",)
+    health = replace(samples.HEALTH, accepted=accepted, remedies=remedies)
+    card = replace(samples.CARD, telemetry=health)
+
+    page = guard_of(render, page=replace(samples.GUARD_PAGE, card=card))
+
+    assert remedies[0] in words(page)
+    assert tag in page
+
+
+def test_telemetry_that_all_counts_has_nothing_to_set(render: Render) -> None:
+    assert 'id="remedies"' not in guard_of(render)

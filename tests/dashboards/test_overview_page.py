@@ -97,3 +97,12 @@ def test_a_change_of_mode_is_said_aloud_and_nothing_else_is(render: Render) -> N
 
     assert "hx-swap-oob" not in quiet
     assert f"{samples.GUARD} in internal: shadow, rolled back:" in words(loud)
+
+
+def test_the_overview_leads_to_what_to_set_where_items_were_refused(render: Render) -> None:
+    health = replace(samples.HEALTH, remedies=("3 items were refused (late): check the clock",))
+    card = replace(samples.CARD, telemetry=health)
+    where = f'href="/environments/internal/guards/{samples.GUARD}#remedies"'
+
+    assert where in overview_of(render, card)
+    assert where not in overview_of(render, samples.CARD)

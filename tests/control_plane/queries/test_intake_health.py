@@ -1,15 +1,20 @@
 """What intake's health says, as a person would look at it."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import blake2b
+from pathlib import Path
 
 import pytest
 
 from control_plane.commands.rollback import roll_back
-from control_plane.ingest.rejections import RejectReason
 from control_plane.jobs.sealing import seal_due_days
+from control_plane.queries import cards
+from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.queries.intake_health import environment_days, intake_health
+from control_plane.queries.pages import TelemetryState
+from control_plane.reject_reasons import IgnoreReason, RejectReason
 from reducer.rollout.assignment import Assignment
 from reducer.rollout.days import DayNote, NoteMark, day_start
 from reducer.vocabulary import Cohort, Mode
@@ -80,6 +85,61 @@ def test_what_was_refused_is_told_by_reason_and_version(context, host):
     assert source(context, VERSION).counts.refused == {"late": 1}
     assert source(context, "1.5.0").counts.refused == {"forged_assignment": 1}
     assert set(health.counts.refused) <= set(RejectReason)
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        pytest.param(
+            {"deployment.environment.name": ""},
+            "2 items were quarantined (environment_missing): set the resource attribute "
+            "deployment.environment.name",
+            id="no environment",
+        ),
+        pytest.param(
+            {"deployment.environment": "public-cloud"},
+            "2 items were quarantined (environment_conflict): set deployment.environment.name "
+            "alone, or deployment.environment to the same value",
+            id="two environments",
+        ),
+        pytest.param(
+            {"service.version": ""},
+            "2 items were quarantined (version_missing): set the resource attribute "
+            "service.version",
+            id="no version",
+        ),
+        pytest.param(
+            {"deployment.environment.name": "public-cloud"},
+            "2 items were refused (environment_mismatch): send with a token of that environment, "
+            "or correct deployment.environment.name",
+            id="the environment of another token",
+        ),
+    ],
+)
+def test_a_host_that_is_set_up_wrongly_is_told_what_to_set(context, host, resource, said):
+    host.send(logs(prompt(context).events(), resource=resource))
+    assert intake_health(context, ENVIRONMENT).counts.remedies == (said,)
+    # The page says it too, before the first record was accepted.
+    found = cards.telemetry(context, ENVIRONMENT)
+    assert (found.state, found.remedies) == (TelemetryState.NO_RECORDS, (said,))
+
+
+def test_every_reason_has_its_remedy_and_the_items_of_one_are_counted_with_it():
+    counts = IntakeCounts.of({f"refused:{reason}": 1 for reason in RejectReason})
+    assert counts.remedies == tuple(
+        f"1 item was refused ({reason}): {reason.remedy}" for reason in RejectReason
+    )
+
+
+def test_a_host_whose_items_all_count_is_told_nothing(context, host):
+    host.send(logs(prompt(context).events()))
+    assert intake_health(context, ENVIRONMENT).counts.remedies == ()
+
+
+def test_every_code_of_intake_is_explained_in_the_documents():
+    document = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text()
+    explained = re.findall(r"^\| `([a-z_]+)` \| ", document, re.MULTILINE)
+    assert explained == [*RejectReason, *IgnoreReason]
 
 
 def test_what_names_no_version_is_quarantined_under_none(context, host):
