@@ -12,8 +12,9 @@ MOST_TTL_SECONDS = 300.0
 class Assignment:
     """Which mode one owner has under one guard. It never changes: hold it and it is pinned.
 
-    `reasons` are the codes of the server, most important first; `sentence` is for people.
-    `is_fallback`: the control plane was not reached or did not say, so the mode is shadow.
+    `reasons` are codes, most important first; `sentence` is for people.
+    `is_fallback`: the control plane did not say this, the client did; the mode is shadow, and
+    `reasons` holds the one `FallbackReason` for it.
     `assignment_id` is echoed in telemetry; None when there is none to echo.
     """
 
@@ -29,45 +30,69 @@ class Assignment:
     is_fallback: bool = False
 
 
-def fallback(guard: str, why: str) -> Assignment:
-    """Return shadow, the answer to every doubt."""
-    return Assignment(guard, Mode.SHADOW, sentence=f"Mode shadow: {why}.", is_fallback=True)
-
-
 def read(guard: str, body: bytes) -> Assignment:
     """Return the assignment of a server's answer.
 
     Raises:
-        ValueError: it is not JSON, or a member is missing, has another type or an unknown mode.
+        ValueError: it is not JSON, a member is missing, has another type or an unknown mode, or
+            a mode above shadow has no generation that could be told from an older one.
     """
-    document = json.loads(body)
-    if not isinstance(document, dict):
-        raise ValueError("the answer is not a JSON object")
-    reasons = document.get("reasons")
-    if not isinstance(reasons, list) or not all(isinstance(each, dict) for each in reasons):
-        raise ValueError("the answer's reasons are not a list of objects")
+    document = _document(body)
+    mode, generation = _mode(document), _number(document, "generation")
+    if generation is None and mode.rank > Mode.SHADOW.rank:
+        raise ValueError(f"its mode is {mode} and it names no generation")
+    ttl_seconds = _number(document, "ttl_s")
+    if not ttl_seconds:
+        raise ValueError("its ttl_s is missing or 0, so it holds for no prompt")
     return Assignment(
         guard=guard,
-        mode=Mode(_text(document, "mode") or ""),
+        mode=mode,
         assignment_id=_text(document, "assignment_id"),
-        generation=_number(document, "generation"),
+        generation=generation,
         cohort=_text(document, "cohort"),
         wave=_number(document, "wave") or 0,
-        reasons=tuple(str(each.get("code")) for each in reasons),
+        reasons=_codes(document),
         sentence=_text(document, "sentence") or "",
-        ttl_seconds=min(float(_number(document, "ttl_s") or 0), MOST_TTL_SECONDS),
+        ttl_seconds=float(min(ttl_seconds, MOST_TTL_SECONDS)),
     )
+
+
+def _document(body: bytes) -> dict[str, object]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
+    return document
+
+
+def _mode(document: dict[str, object]) -> Mode:
+    try:
+        return Mode(_text(document, "mode") or "")
+    except ValueError:
+        raise ValueError(f"its mode is none of {', '.join(Mode)}") from None
+
+
+def _codes(document: dict[str, object]) -> tuple[str, ...]:
+    reasons = document.get("reasons")
+    if not isinstance(reasons, list) or not all(isinstance(each, dict) for each in reasons):
+        raise ValueError("its reasons are not a list of objects")
+    codes = tuple(_text(each, "code") for each in reasons)
+    if None in codes:
+        raise ValueError("one of its reasons has no code")
+    return tuple(code for code in codes if code is not None)
 
 
 def _text(document: dict[str, object], name: str) -> str | None:
     found = document.get(name)
     if found is not None and not isinstance(found, str):
-        raise ValueError(f"the answer's {name} is not a text")
+        raise ValueError(f"its {name} is not a text")
     return found
 
 
 def _number(document: dict[str, object], name: str) -> int | None:
     found = document.get(name)
     if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 0):
-        raise ValueError(f"the answer's {name} is not a whole number")
+        raise ValueError(f"its {name} is not a whole number from 0")
     return found

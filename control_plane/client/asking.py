@@ -1,12 +1,10 @@
 """One question over HTTP: no retries, no redirects, no surprises."""
 
-import re
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
 
-OWNER_IN_PATH = re.compile(r"[A-Za-z0-9._~:@-]{1,256}")
 MOST_BYTES = 64 * 1024
 
 
@@ -40,9 +38,7 @@ class Endpoint:
         service_version: str,
         timeout_seconds: float,
     ) -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError(f"endpoint is {address!r}; give http:// or https:// with a host")
+        self.host = urlsplit(address).netloc.rpartition("@")[2]
         self._base = f"{address.rstrip('/')}/api/v1/environments/{quote(environment, safe='')}"
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         self._service_version = service_version
@@ -55,6 +51,7 @@ class Endpoint:
 
         Raises:
             urllib3.exceptions.HTTPError: nothing, or nothing whole, came back.
+            ValueError: more came back than an answer can be.
         """
         query = urlencode({"service.version": self._service_version, "route": key.route})
         place = f"guards/{quote(key.guard, safe='')}/assignments/{quote(key.owner, safe='')}"
@@ -69,7 +66,7 @@ class Endpoint:
         try:
             body = response.read(MOST_BYTES)
             if len(body) == MOST_BYTES:
-                raise ValueError(f"the answer has {MOST_BYTES} bytes or more")
+                raise ValueError(f"it has {MOST_BYTES} bytes or more")
             response.release_conn()
         finally:
             # Does nothing to a connection that was released: only one left in doubt is closed.

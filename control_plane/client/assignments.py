@@ -5,10 +5,34 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from control_plane.client.answers import Assignment, fallback, read
-from control_plane.client.asking import OWNER_IN_PATH, Endpoint, Key, Reply
+import urllib3
+
+from control_plane.client.answers import Assignment, read
+from control_plane.client.arguments import (
+    check_endpoint,
+    check_environment,
+    check_seconds,
+    check_service_version,
+    check_token,
+    is_guard,
+    why_not_asked,
+)
+from control_plane.client.asking import Endpoint, Key, Reply
+from control_plane.client.fallbacks import (
+    OVERTAKEN,
+    Doubt,
+    failed,
+    fallback,
+    not_asked,
+    not_reached,
+    not_understood,
+    refused,
+    superseded,
+    too_slow,
+    unavailable,
+)
 from control_plane.client.telemetry import GuardTelemetry
 
 FOREGROUND = "interactive_foreground"
@@ -29,10 +53,19 @@ class _Held:
     at: float
 
 
+@dataclass(slots=True)
+class _Question:
+    """A question under way. `doubt` is why nothing was kept, once it is answered."""
+
+    answered: threading.Event = field(default_factory=threading.Event)
+    doubt: Doubt | None = None
+
+
 class Assignments:
     """Resolves modes for the owners of one host. Share one between threads.
 
-    Every failure answers shadow: `resolve` never raises and never takes longer than 200 ms. An
+    Every failure answers shadow and says why: `resolve` never raises, whatever it is given, and
+    never takes longer than 200 ms. An
     answer is good for `refresh_seconds`; then the control plane is asked again with its ETag. While
     it cannot be reached the last answer stays for the `ttl_s` it came with, then shadow. Once an
     answer of a newer generation was seen, no older one is used.
@@ -55,13 +88,19 @@ class Assignments:
         With `telemetry`, each answer is reported as a `feature_flag.evaluation`.
 
         Raises:
-            ValueError: the endpoint is not an http(s) URL, or the wait is not within 0 to 0.2 s.
+            ValueError: an argument cannot be used; it names the argument and never the token.
         """
-        if not 0 < timeout_seconds <= LONGEST_WAIT_SECONDS:
+        check_endpoint(endpoint)
+        check_token(token)
+        check_environment(environment)
+        check_service_version(service_version)
+        check_seconds("timeout_seconds", timeout_seconds, most=LONGEST_WAIT_SECONDS)
+        check_seconds("refresh_seconds", refresh_seconds)
+        if not isinstance(telemetry, GuardTelemetry | None):
             raise ValueError(
-                f"timeout_seconds is {timeout_seconds}; a prompt waits more than 0 and at most "
-                f"{LONGEST_WAIT_SECONDS} s"
+                f"telemetry is of type {type(telemetry).__name__}; give GuardTelemetry"
             )
+        self._environment = environment
         self._endpoint = Endpoint(
             endpoint,
             token,
@@ -76,29 +115,38 @@ class Assignments:
         self._lock = threading.Lock()
         self._held: dict[Key, _Held] = {}
         self._newest: dict[str, int] = {}
-        self._asking: dict[Key, threading.Event] = {}
+        self._asking: dict[Key, _Question] = {}
 
     def resolve(self, guard: str, owner: str, *, route: str = FOREGROUND) -> Assignment:
         """Return the owner's assignment now. It never raises and waits at most 200 ms."""
-        assignment = self._resolve(guard, owner, route)
+        try:
+            assignment = self._resolve(Key(guard, owner, route))
+        except Exception as error:  # noqa: BLE001  # nothing of ours may stop an agent's prompt
+            assignment = _fall_back(guard, failed(error))
         if self._telemetry is not None:
             self._telemetry.evaluated(assignment)
         return assignment
 
-    def _resolve(self, guard: str, owner: str, route: str) -> Assignment:
-        key = Key(guard, owner, route)
-        held = self._held.get(key)
+    def _resolve(self, key: Key) -> Assignment:
+        try:
+            held = self._held.get(key)
+        except TypeError:  # what has no hash is no text either
+            held = None
         if held is not None and self._is_current(held, self._refresh_seconds):
             return held.assignment
-        if OWNER_IN_PATH.fullmatch(owner) is None:
-            return fallback(guard, "the owner id holds characters that cannot be asked for")
-        answered = self._ask_in_background(key)
-        if answered is not None:
-            answered.wait(self._timeout_seconds)
+        doubt = why_not_asked(key)
+        if doubt is not None:
+            return _fall_back(key.guard, doubt)
+        question = self._ask_in_background(key)
+        if isinstance(question, Doubt):
+            return _fall_back(key.guard, question)
+        is_answered = question.answered.wait(self._timeout_seconds)
         held = self._held.get(key)
         if held is not None and self._is_current(held, held.assignment.ttl_seconds):
             return held.assignment
-        return fallback(guard, "the control plane was not reached, or did not say")
+        if not is_answered:
+            return _fall_back(key.guard, too_slow(self._timeout_seconds))
+        return fallback(key.guard, question.doubt or OVERTAKEN)
 
     @contextlib.contextmanager
     def pin(self, guard: str, owner: str, *, route: str = FOREGROUND) -> Iterator[Assignment]:
@@ -112,62 +160,97 @@ class Assignments:
     def _is_current(self, held: _Held, seconds: float) -> bool:
         assignment = held.assignment
         age = self._monotonic() - held.at
-        limit = min(seconds, assignment.ttl_seconds)
-        return age < limit and (assignment.generation or 0) >= self._newest.get(assignment.guard, 0)
+        # Without a generation it is shadow at most: from a server that vouches for no more.
+        is_behind = assignment.generation is not None and assignment.generation < self._newest.get(
+            assignment.guard, 0
+        )
+        return age < min(seconds, assignment.ttl_seconds) and not is_behind
 
-    def _ask_in_background(self, key: Key) -> threading.Event | None:
-        """Return what tells that the question is answered; None when too many are under way.
+    def _ask_in_background(self, key: Key) -> _Question | Doubt:
+        """Return the question about the key, one under way or a new one, or what forbids one.
 
         A thread of its own, since no time-out of a socket bounds looking up a name or an answer
         that comes byte by byte. One that arrives late is kept for the next prompt.
         """
         with self._lock:
-            answered = self._asking.get(key)
-            if answered is not None:
-                return answered
+            question = self._asking.get(key)
+            if question is not None:
+                return question
             if len(self._asking) >= MOST_QUESTIONS_AT_ONCE:
-                return None
-            answered = self._asking[key] = threading.Event()
+                return not_asked(f"{MOST_QUESTIONS_AT_ONCE} questions wait for their answers")
+            question = self._asking[key] = _Question()
         try:
-            threading.Thread(target=self._ask, args=(key, answered), daemon=True).start()
-        except RuntimeError:  # no thread can be started: the interpreter ends, or a limit is met
+            threading.Thread(target=self._ask, args=(key, question), daemon=True).start()
+        except RuntimeError:
             with self._lock:
                 del self._asking[key]
-            return None
-        return answered
+            return not_asked("no thread can be started: the process ends, or meets a limit")
+        return question
 
-    def _ask(self, key: Key, answered: threading.Event) -> None:
+    def _ask(self, key: Key, question: _Question) -> None:
+        try:
+            question.doubt = self._answer_of(key)
+        except Exception as error:  # noqa: BLE001  # as above
+            question.doubt = failed(error)
+        finally:
+            if question.doubt is not None:
+                _warn(key.guard, question.doubt)
+            with self._lock:
+                del self._asking[key]
+            question.answered.set()
+
+    def _answer_of(self, key: Key) -> Doubt | None:
+        """Ask, and keep what is said; return why there is nothing to keep."""
         asked_at = self._monotonic()
         held = self._held.get(key)
         try:
             reply = self._endpoint.ask(key, None if held is None else held.etag)
-            self._take(key, held, reply, asked_at)
-        except Exception as error:  # noqa: BLE001  # nothing of ours may stop an agent's prompt
-            _log.warning("guard %s: no assignment (%s)", key.guard, type(error).__name__)
-        finally:
-            with self._lock:
-                del self._asking[key]
-            answered.set()
+        except urllib3.exceptions.HTTPError as error:
+            return not_reached(error, self._endpoint.host)
+        except ValueError as error:
+            return not_understood(str(error))
+        return self._take(key, held, reply, asked_at)
 
-    def _take(self, key: Key, held: _Held | None, reply: Reply, asked_at: float) -> None:
-        if reply.status == 304 and held is not None:
-            self._keep(key, _Held(held.assignment, held.etag, asked_at))
-        elif reply.status == 200:
-            self._keep(key, _Held(read(key.guard, reply.body), reply.etag, asked_at))
-        elif 400 <= reply.status < 500 and reply.status != 429:
+    def _take(self, key: Key, held: _Held | None, reply: Reply, asked_at: float) -> Doubt | None:
+        status = reply.status
+        if status == 304 and held is not None:
+            return self._keep(key, _Held(held.assignment, held.etag, asked_at))
+        if status == 200:
+            try:
+                assignment = read(key.guard, reply.body)
+            except ValueError as error:
+                return not_understood(str(error))
+            return self._keep(key, _Held(assignment, reply.etag, asked_at))
+        if status == 429 or status >= 500:
+            return unavailable(reply, key)
+        if status >= 400:
             # A refusal is an answer: what was held before is no longer vouched for.
-            _log.warning("guard %s: the control plane refused with %d", key.guard, reply.status)
             with self._lock:
                 self._held.pop(key, None)
+            return refused(reply, key, self._environment)
+        return not_understood(f"its status is {status}")
 
-    def _keep(self, key: Key, fresh: _Held) -> None:
+    def _keep(self, key: Key, fresh: _Held) -> Doubt | None:
         with self._lock:
             newest = self._newest.get(key.guard, 0)
             generation = fresh.assignment.generation
             if generation is not None:
                 if generation < newest:
-                    return
+                    return superseded(generation, newest)
                 self._newest[key.guard] = generation
             while len(self._held) >= MOST_ANSWERS and key not in self._held:
                 del self._held[next(iter(self._held))]
             self._held[key] = fresh
+        return None
+
+
+def _fall_back(guard: object, doubt: Doubt) -> Assignment:
+    _warn(guard, doubt)
+    return fallback(guard, doubt)
+
+
+def _warn(guard: object, doubt: Doubt) -> None:
+    """Log a doubt. A log that fails is no reason to end a prompt."""
+    with contextlib.suppress(Exception):
+        about = f"guard {guard}" if is_guard(guard) else "a guard of no such name"
+        _log.warning("%s: no new assignment (%s): %s", about, doubt.reason, doubt.why)
