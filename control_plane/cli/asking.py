@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -10,12 +11,16 @@ from urllib.parse import urljoin
 import click
 import urllib3
 
+from reducer.vocabulary import Role
+
 JsonObject: TypeAlias = "Mapping[str, JsonMember]"
 JsonMember: TypeAlias = "bool | int | float | str | list[JsonMember] | JsonObject | None"
 Command = TypeVar("Command", bound=Callable[..., object])
 
-_TIMEOUT = urllib3.Timeout(connect=5.0, read=60.0)
+_ANSWER_S = 60.0
+_TIMEOUT = urllib3.Timeout(connect=5.0, read=_ANSWER_S)
 _DEFAULT_URL = "http://127.0.0.1:8080"
+_ABOUT_THE_TOKEN = (401, 403)
 
 
 class ServerRefused(click.ClickException):
@@ -24,10 +29,11 @@ class ServerRefused(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server and the token to ask it with."""
+    """A running server and the token to ask it with; `new_token` is the command that makes one."""
 
     url: str
     token: str
+    new_token: str
 
     def get(self, path: str) -> JsonObject:
         """Return the JSON object at a path.
@@ -62,11 +68,14 @@ class Server:
             )
         except urllib3.exceptions.HTTPError as error:
             raise ServerRefused(
-                f"no server answers at {self.url} ({error}); start one with `guardwave serve`, or "
-                "set GUARDWAVE_URL"
+                f"no server answers at {self.url} ({_why(error)}); start one with `guardwave "
+                "serve`, or set GUARDWAVE_URL to the address of one that runs"
             ) from error
         if answer.status >= 400:
-            raise ServerRefused(f"{self.url} refused: {_problem(answer.data, answer.status)}")
+            told = _problem(answer.data, answer.status)
+            if answer.status in _ABOUT_THE_TOKEN:
+                told = f"{told}; {_make_a_token(self.new_token)}"
+            raise ServerRefused(f"{self.url} refused: {told}")
         return answer.data
 
 
@@ -82,20 +91,32 @@ def asks_server(command: Command) -> Command:
     return url(command)
 
 
-def server_at(url: str) -> Server:
-    """Return the server, with the token of GUARDWAVE_TOKEN.
+def server_at(url: str, *, role: Role, environment: str) -> Server:
+    """Return the server, with the token of GUARDWAVE_TOKEN; the role is what its errors ask for.
 
     Raises:
-        UsageError: there is no token, or the address is none.
+        UsageError: there is no token or one that is none, or the address is none.
     """
+    new_token = f"guardwave token create --role {role} --environment {shlex.quote(environment)}"
     token = os.environ.get("GUARDWAVE_TOKEN", "")
     if not token:
         raise click.UsageError(
-            "GUARDWAVE_TOKEN is not set; make a token with `guardwave token create`"
+            f"GUARDWAVE_TOKEN is not set, and a server is asked; {_make_a_token(new_token)}"
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise click.UsageError(
+            "GUARDWAVE_TOKEN has spaces, line ends or characters that no token has; set it to one "
+            f"token alone; {_make_a_token(new_token)}"
         )
     if not url.startswith(("http://", "https://")):
         raise click.UsageError(f"--url is {url!r}; it starts with http:// or https://")
-    return Server(url, token)
+    try:
+        has_host = bool(urllib3.util.parse_url(url).host)
+    except urllib3.exceptions.LocationParseError:
+        has_host = False
+    if not has_host:
+        raise click.UsageError(f"--url is {url!r}; give an address such as {_DEFAULT_URL}")
+    return Server(url, token, new_token)
 
 
 def tell(line: str) -> None:
@@ -119,3 +140,23 @@ def _problem(content: bytes, status: int) -> str:
         return f"{status} {told['title']}: {told['detail']}"
     except (ValueError, KeyError, TypeError):
         return f"status {status}"
+
+
+def _make_a_token(command: str) -> str:
+    return (
+        f"`{command}` prints a token that may, where the server was started or with its "
+        "GUARDWAVE_DATA or REDIS_URL"
+    )
+
+
+def _why(error: urllib3.exceptions.HTTPError) -> str:
+    """Return what the operating system says, not how the HTTP library shows its objects."""
+    reason: BaseException = error
+    if isinstance(error, urllib3.exceptions.MaxRetryError) and error.reason is not None:
+        reason = error.reason
+    if isinstance(reason, urllib3.exceptions.ReadTimeoutError):
+        return f"nothing came within {_ANSWER_S:g} s"
+    cause = reason.__cause__ or reason.__context__
+    if isinstance(cause, OSError):
+        return cause.strerror or str(cause)
+    return str(reason)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from control_plane.cli.asking import JsonMember, JsonObject, Server, asks_server, server_at, tell
+from reducer.vocabulary import Role
 
 _POLL_S = 0.5
 _TIMED_OUT = 8
@@ -56,9 +57,11 @@ def plan(  # noqa: PLR0913  # click passes every option by name
 ) -> None:
     """Say what a wave of GUARD in ENVIRONMENT could prove before it starts.
 
+    Asks the server at GUARDWAVE_URL, with a token of role operator in GUARDWAVE_TOKEN.
+
     Ends with 0 when the plan is made, 1 when it cannot be, and 8 when it takes too long.
     """
-    server = server_at(url)
+    server = server_at(url, role=Role.OPERATOR, environment=environment)
     address = f"/api/v1/environments/{environment}/guards/{guard}/plans"
     body: JsonObject = {"shares_bps": list(shares_bps), "days": list(days), "looks": looks}
     asked = server.post(address, body, key=str(uuid.uuid4()))
@@ -85,9 +88,10 @@ def _waited_for(server: Server, address: str, timeout: float) -> JsonObject:
 
 
 def _print(made: JsonObject) -> None:
-    numbers = ("share", "days", "owners", "treated", "power", "owners needed")
+    numbers = ("share", "days", "owners", "treated", "power", "owners needed", "lacks data")
     columns = [Column(name, justify="right") for name in numbers]
     table = Table("metric", *columns, box=None)
+    remarks = []
     for wave in _objects(made["result"], "waves"):
         share = f"{float(str(wave['share_bps'])) / 100:g} %"
         for metric in _objects(wave, "metrics"):
@@ -97,8 +101,14 @@ def _print(made: JsonObject) -> None:
                 *(str(wave[name]) for name in ("days", "owners", "treated")),
                 _percent(metric["power"]),
                 "no roster" if metric["owners_needed"] is None else str(metric["owners_needed"]),
+                _percent(metric.get("lacks_data")),
             )
+            if metric.get("remark") is not None:
+                of = f"{metric['metric']} at {share} for {wave['days']} days"
+                remarks.append(f"{of}: {metric['remark']}.")
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+    for remark in remarks:
+        click.echo(remark)
     click.echo(str(made["sentence"]))
 
 

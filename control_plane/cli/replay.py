@@ -8,6 +8,7 @@ import click
 from control_plane.cli.asking import Server, asks_server, server_at, tell
 from control_plane.jobs.bundles import Bundle, unpacked
 from control_plane.jobs.replaying import replay as replayed
+from reducer.vocabulary import Role
 
 _DIFFERS = 1
 
@@ -22,7 +23,9 @@ _DIFFERS = 1
 def replay(evaluation: str, *, url: str, save: Path | None, output: str) -> None:
     """Recompute EVALUATION and compare it with what was stored, byte by byte.
 
-    EVALUATION is a bundle file, which suffices alone, or ENVIRONMENT/GUARD/NUMBER on a server.
+    EVALUATION is a bundle file, which suffices alone, or ENVIRONMENT/GUARD/NUMBER: then the server
+    at GUARDWAVE_URL is asked, with a token of role viewer or above in GUARDWAVE_TOKEN.
+
     Ends with 0 when both are the same, and with 1 and the first difference when they are not.
     """
     content, digest = _read(evaluation, url)
@@ -66,7 +69,7 @@ def _read(evaluation: str, url: str) -> tuple[bytes, str | None]:
         )
     environment, guard, number = parts
     return _fetch(
-        server_at(url),
+        server_at(url, role=Role.VIEWER, environment=environment),
         f"/api/v1/environments/{environment}/guards/{guard}/gate-evaluations/{number}",
     )
 

@@ -1,12 +1,13 @@
 """Planning a wave on the environment's own evidence: what its gate could prove, and how often."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import orjson
 
 from analysis.placebo import PlaceboPlan, Placebos, plan_by_placebo
+from analysis.planned_data import DataPlan, plan_data
 from analysis.power import MetricPlan, plan_metrics
 from analysis.sentences import label, percent
 from analysis.unseen import Unseen, unseen_of
@@ -16,6 +17,7 @@ from control_plane.jobs.plan_ground import Ground, find_ground
 from control_plane.state import Plan, PlanStatus
 from reducer.rollout.draw import BPS, treated_count
 from reducer.rollout.policy import GatePolicy
+from reducer.vocabulary import Metric
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -27,7 +29,8 @@ LOW_POWER = 0.5
 class Planned(NamedTuple):
     """What a wave of one share and length could prove with the owners seen before it.
 
-    `unseen` is what its draw can miss; None where it treats nobody.
+    `unseen` is what its draw can miss; None where it treats nobody. `data` says how often draws
+    lack minimum data, which the power of `plans` leaves out.
     """
 
     share_bps: int
@@ -36,6 +39,7 @@ class Planned(NamedTuple):
     treated: int
     unseen: Unseen | None
     plans: tuple[MetricPlan, ...]
+    data: Mapping[Metric, DataPlan]
     placebo: PlaceboPlan | None
 
 
@@ -109,7 +113,9 @@ def _planned(
     plans = plan_metrics(quiet.totals, margins, policy=policy, share_bps=share_bps)
     treated = treated_count(share_bps, owners)
     unseen = unseen_of(owners, treated)
-    return Planned(share_bps, days, owners, treated, unseen, plans, placebo)
+    data = plan_data(quiet.totals, asked.gate, policy=policy, share_bps=share_bps)
+    by_metric = {each.metric: each for each in data}
+    return Planned(share_bps, days, owners, treated, unseen, plans, by_metric, placebo)
 
 
 def _wire(wave: Planned) -> Mapping[str, JsonValue]:
@@ -119,7 +125,7 @@ def _wire(wave: Planned) -> Mapping[str, JsonValue]:
         "owners": wave.owners,
         "treated": wave.treated,
         "unseen": None if wave.unseen is None else _unseen(wave.unseen),
-        "metrics": [_metric(plan) for plan in wave.plans],
+        "metrics": [_metric(plan, wave.data.get(plan.metric)) for plan in wave.plans],
         "placebo": None if wave.placebo is None else _placebo(wave.placebo),
     }
 
@@ -132,6 +138,7 @@ def _sentence(waves: Sequence[Planned]) -> str:
     told = []
     for wave in waves:
         told.append(_about(wave) if wave.placebo is None else wave.placebo.sentence)
+        told.extend(_about_data(wave))
         if wave.unseen is not None:
             told.append(wave.unseen.sentence)
     return " ".join(told)
@@ -150,6 +157,25 @@ def _about(wave: Planned) -> str:
     warning = "" if least >= LOW_POWER else " More likely unproven than not."
     passes = f"{label(plan.metric)} passes {percent(least)} of harmless waves"
     return f"{head}: {passes}; {needed}.{warning}"
+
+
+def _about_data(wave: Planned) -> Iterator[str]:
+    """Say of the metric that lacks minimum data most often what its power leaves out."""
+    lacking = [wave.data[plan.metric] for plan in wave.plans if plan.metric in wave.data]
+    worst = max(lacking, key=lambda each: each.short, default=None)
+    if worst is not None and worst.lack is not None:
+        yield f"Of {label(worst.metric)}, {_remark(worst)}."
+
+
+def _remark(data: DataPlan) -> str | None:
+    """Say what the power in closed form leaves out of a metric; None where nothing is lacking."""
+    if data.lack is None:
+        return None
+    return (
+        "the power in closed form leaves out minimum data, which "
+        f"{100 * data.short:g} % of draws lack, such as {data.lack}; the gate would call them "
+        "unproven"
+    )
 
 
 def _unseen(unseen: Unseen) -> Mapping[str, JsonValue]:
@@ -179,11 +205,13 @@ def _placebo(plan: PlaceboPlan) -> Mapping[str, JsonValue]:
     }
 
 
-def _metric(plan: MetricPlan) -> Mapping[str, JsonValue]:
+def _metric(plan: MetricPlan, data: DataPlan | None) -> Mapping[str, JsonValue]:
     return {
         "metric": plan.metric.value,
         "owner_variance": plan.variance,
         "power": plan.power,
         "treated_needed": plan.treated_needed,
         "owners_needed": plan.owners_needed,
+        "lacks_data": None if data is None else data.short,
+        "remark": None if data is None else _remark(data),
     }

@@ -95,7 +95,14 @@ def test_replay_of_an_edited_file_ends_with_one_and_the_first_difference(run, do
         pytest.param(["nothing"], 2, "neither a file nor ENVIRONMENT/GUARD/NUMBER", id="no name"),
         pytest.param([f"{ENVIRONMENT}/{GUARD}/9"], 1, "404 Not found", id="no evaluation"),
         pytest.param([NAME, "--url", "ftp://x"], 2, "starts with http", id="no address"),
-        pytest.param([NAME, "--url", "http://127.0.0.1:9"], 1, "no server answers", id="no server"),
+        pytest.param([NAME, "--url", "http://[bad"], 2, "give an address such as", id="no host"),
+        pytest.param(
+            [NAME, "--url", "http://127.0.0.1:9"],
+            1,
+            "no server answers at http://127.0.0.1:9 (Connection refused); start one with "
+            "`guardwave serve`, or set GUARDWAVE_URL",
+            id="no server",
+        ),
     ],
 )
 def test_what_cannot_be_replayed_is_said(run, done, words, exit_code, said):
@@ -108,6 +115,7 @@ def test_replay_says_which_variable_lacks_the_token(run, monkeypatch):
     monkeypatch.delenv("GUARDWAVE_TOKEN")
     found = run(NAME)
     assert (found.exit_code, "GUARDWAVE_TOKEN is not set" in found.stderr) == (2, True)
+    assert f"`guardwave token create --role viewer --environment {ENVIRONMENT}`" in found.stderr
 
 
 def test_a_file_that_is_no_bundle_is_refused(run, tmp_path):

@@ -1,7 +1,10 @@
 """Plans over HTTP, and `guardwave plan` against a running server."""
 
 import json
+import re
+import shlex
 import threading
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -10,17 +13,27 @@ from control_plane.cli import main
 from control_plane.jobs.worker import Worker
 from reducer.vocabulary import Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, REASON, assert_problem
+from tests.control_plane.lives import Life
+
+
+@contextmanager
+def at_work(context):
+    """Let a worker work meanwhile."""
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(context, holder="worker of the test").run, args=[stop])
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @pytest.fixture
 def working(context):
     """A worker that works until the test is over."""
-    stop = threading.Event()
-    thread = threading.Thread(target=Worker(context, holder="worker of the test").run, args=[stop])
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
+    with at_work(context):
+        yield
 
 
 def test_a_plan_is_asked_for_and_read_where_location_says(operator, viewer, rollout):
@@ -101,3 +114,66 @@ def test_the_answer_is_json_where_asked_for(run, context, working, monkeypatch):
     (kept,) = context.plans.newest(ENVIRONMENT, GUARD, at_most=5)
     assert kept.sentence is not None
     assert json.dumps(kept.sentence)[1:-1] in planned.stderr
+
+
+def without_token(run, monkeypatch, settings):
+    """Take the token away, as from who asks for the first time, and lead to the store."""
+    monkeypatch.delenv("GUARDWAVE_TOKEN")
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    monkeypatch.setenv("GUARDWAVE_DATA", str(settings.data_dir))
+    return run()
+
+
+def test_the_command_that_an_error_names_makes_a_token_that_may_plan(run, monkeypatch, settings):
+    found = without_token(run, monkeypatch, settings)
+    assert (found.exit_code, found.stdout) == (2, "")
+    (command,) = re.findall(r"`guardwave ([^`]+)`", found.stderr)
+    token = CliRunner().invoke(main, shlex.split(command))
+    assert token.exit_code == 0, token.stderr
+    monkeypatch.setenv("GUARDWAVE_TOKEN", token.stdout.strip())
+    assert "waiting for" in run("--timeout", "0").stderr
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [
+        pytest.param(Role.VIEWER, "403 Forbidden", id="a viewer's token"),
+        pytest.param(None, "401 Not signed in", id="a token that nobody made"),
+    ],
+)
+def test_a_token_that_may_not_plan_is_told_how_to_make_one(run, as_role, monkeypatch, role, status):
+    text = "gw_unknown_token" if role is None else str(as_role(role).token)
+    monkeypatch.setenv("GUARDWAVE_TOKEN", text)
+    found = run()
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert status in found.stderr
+    assert f"`guardwave token create --role operator --environment {ENVIRONMENT}`" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param("gw_a_b\n", id="a line end"), pytest.param("gw_ä_b", id="no ASCII")]
+)
+def test_a_token_that_no_header_holds_is_refused_and_not_shown(run, monkeypatch, text):
+    monkeypatch.setenv("GUARDWAVE_TOKEN", text)
+    found = run()
+    assert found.exit_code == 2
+    assert "GUARDWAVE_TOKEN has spaces, line ends" in found.stderr
+    assert text.strip() not in found.stderr
+
+
+def test_the_table_says_what_the_power_leaves_out(store, address, operator, monkeypatch):
+    life = Life.begin(store)
+    life.live(7)
+    monkeypatch.setenv("GUARDWAVE_TOKEN", str(operator.token))
+    with at_work(life.context):
+        words = [ENVIRONMENT, life.rollout.guard, "--url", address, "--share-bps", "9000"]
+        found = CliRunner().invoke(main, ["plan", *words])
+    assert found.exit_code == 0, found.stderr
+    table, _, remark = found.stdout.partition("\ntokens at 90 % for 7 days: ")
+    (row,) = [line for line in table.splitlines() if line.split()[0] == "tokens"]
+    assert "lacks data" in table.splitlines()[0]
+    assert row.split()[-2:] == ["100", "%"]
+    assert remark.startswith(
+        "the power in closed form leaves out minimum data, which 100 % of draws lack, such as "
+        "21 owners with data in warned (30 needed)"
+    )

@@ -13,6 +13,7 @@ from control_plane.jobs.plan_ground import find_ground
 from control_plane.jobs.planning import fail_plan, make_plan
 from control_plane.state import Plan, PlanStatus
 from control_plane.stores.jobs import JobKind
+from reducer.rollout.policy import MinimumData
 from reducer.vocabulary import Gate, Mode
 from tests.control_plane.hosts import Prompt
 from tests.control_plane.lives import Life
@@ -84,7 +85,36 @@ def test_the_same_days_give_the_same_plan(week):
 def test_the_sentence_of_a_plan_is_what_placebo_waves_showed_and_what_the_draw_can_miss(week):
     plan = made(week, shares_bps=(2500,))
     (wave,) = result_of(plan)["waves"]
-    assert plan.sentence == f"{wave['placebo']['sentence']} {wave['unseen']['sentence']}"
+    assert plan.sentence is not None
+    assert plan.sentence.startswith(wave["placebo"]["sentence"])
+    assert plan.sentence.endswith(wave["unseen"]["sentence"])
+
+
+def test_the_row_of_a_metric_says_when_its_power_leaves_out_minimum_data(week):
+    plan = made(week, shares_bps=(2500,))
+    (wave,) = result_of(plan)["waves"]
+    rows = {each["metric"]: each for each in wave["metrics"]}
+    assert rows["tokens"]["power"] > 0.9
+    assert rows["tokens"]["lacks_data"] == 1.0
+    remark = (
+        "the power in closed form leaves out minimum data, which 100 % of draws lack, such as 6 "
+        "owners with data in warned (30 needed), 6.0 effective owners in warned (10 needed); the "
+        "gate would call them unproven"
+    )
+    assert rows["tokens"]["remark"] == remark
+    assert " Of " in str(plan.sentence)
+    assert remark.partition(" (10")[0] in str(plan.sentence)
+
+
+def test_the_row_of_a_metric_with_enough_data_has_no_remark(week):
+    policies = week.context.policies
+    least = MinimumData(1, 1.0, 1.0, 0.0)
+    base = replace(policies.base, minimum_data=least)
+    week.context = replace(week.context, policies=replace(policies, base=base))
+    plan = made(week, shares_bps=(2500,))
+    (wave,) = result_of(plan)["waves"]
+    assert {(each["lacks_data"], each["remark"]) for each in wave["metrics"]} == {(0.0, None)}
+    assert "closed form" not in str(plan.sentence)
 
 
 def test_a_plan_says_how_often_its_draw_would_miss_harm_in_few_owners(week):
