@@ -80,7 +80,7 @@ def read_plan(path: NumberedPath) -> Response:
 @blueprint.post(f"{RULE}/plans", responses={202: PlanAnswer, **WRITE_ERRORS})
 @idempotent
 def post_plan(path: RolloutPath, header: MaybeKeyed, body: NewPlan) -> Response:
-    """Ask for a plan of the next wave; Location names where it will be. It changes nothing."""
+    """Ask for a plan of the next wave; Location names where it will be. It changes no rollout."""
     actor = requests.require(Role.OPERATOR, path.environment)
     context = requests.context()
     rollout = load_rollout(context, path.environment, path.guard)
