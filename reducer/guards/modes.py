@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from reducer.guards.mistakes import mistaken
 from reducer.vocabulary import Mode, Route
 
 
@@ -32,6 +33,25 @@ def parse_mode(word: str | None) -> ParsedMode:
 def mode_on(route: Route, mode: Mode) -> Mode:
     """Return the mode on a route: off everywhere but in the interactive foreground."""
     return mode if route is Route.INTERACTIVE_FOREGROUND else Mode.OFF
+
+
+def check_mode(guard: str, mode: object) -> None:
+    """Raise ValueError for what is no Mode, naming the guard; a word may be misspelt."""
+    if not isinstance(mode, Mode):
+        raise mistaken(
+            f"the mode of {guard}",
+            mode,
+            "pass a Mode (reducer.vocabulary); for a word, parse_mode(word).mode "
+            "(reducer.guards.modes)",
+        )
+
+
+def check_route(route: object) -> None:
+    """Raise ValueError for what is no Route."""
+    if not isinstance(route, Route):
+        raise mistaken(
+            "route", route, "pass a Route (reducer.vocabulary); for a word, what Route.parse gives"
+        )
 
 
 _WORDS = {mode.value: mode for mode in Mode}

@@ -1,11 +1,13 @@
 """A batch as it arrived: each call's id and digest, and the id that opens the breaker."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from reducer.guards.calls import ToolCall
-from reducer.guards.duplicate_call_id.events import BatchProposed
 from reducer.guards.duplicate_call_id.names import digest_of
+from reducer.guards.mistakes import mistaken
+
+Responses: TypeAlias = tuple[tuple[ToolCall, ...], ...]
 
 
 class ReceivedCall(NamedTuple):
@@ -19,14 +21,14 @@ class ReceivedCall(NamedTuple):
     is_second: bool
 
 
-def received(event: BatchProposed) -> list[ReceivedCall]:
+def received(responses: Responses) -> list[ReceivedCall]:
     """Return the calls of all responses in order.
 
     Raises:
         ValueError: a call id that is no text, or a fingerprint that `ToolCall.of` did not make.
     """
     found = []
-    for response in event.responses:
+    for response in responses:
         seen: set[str] = set()
         for call in response:
             raw_id = id_of(call)
@@ -37,7 +39,7 @@ def received(event: BatchProposed) -> list[ReceivedCall]:
 
 
 def firsts_of(
-    event: BatchProposed, known: Mapping[str, bytes | None]
+    responses: Responses, known: Mapping[str, bytes | None]
 ) -> dict[str, bytes | None] | None:
     """Return ids and digests when each call is the first one ever under an id of its own.
 
@@ -45,7 +47,7 @@ def firsts_of(
         ValueError: as `received`.
     """
     found: dict[str, bytes | None] = {}
-    for response in event.responses:
+    for response in responses:
         for call in response:
             raw_id = id_of(call)
             if raw_id is None or raw_id in found or raw_id in known:
@@ -80,7 +82,5 @@ def id_of(call: ToolCall) -> str | None:
     if call_id is None:
         return None
     if not isinstance(call_id, str):
-        raise ValueError(
-            f"call_id is a {type(call_id).__name__}; pass the provider's text, or None without one"
-        )
+        raise mistaken("call_id", call_id, "pass the provider's text, or None without one")
     return call_id if call_id.strip() else None

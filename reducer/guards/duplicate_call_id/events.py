@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from reducer.guards.calls import ToolCall
+from reducer.guards.mistakes import check_each, check_flag, check_responses, mistaken
 from reducer.vocabulary import Mode, Route
 
 
@@ -45,12 +46,21 @@ class HistoryCall:
     call: ToolCall
     is_answered: bool = True
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.call, ToolCall):
+            raise mistaken("call", self.call, "pass a ToolCall (reducer.guards.calls)")
+        check_flag("is_answered", self.is_answered)
+
 
 @dataclass(frozen=True, slots=True)
 class HistorySeeded:
     """The session's transcript, oldest call first: after a start, a restart or a reconnect."""
 
     entries: tuple[HistoryCall, ...]
+
+    def __post_init__(self) -> None:
+        remedy = "pass a tuple of HistoryCall (reducer.guards.duplicate_call_id)"
+        check_each("entries", self.entries, HistoryCall, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,16 @@ class BatchProposed:
 
     responses: tuple[tuple[ToolCall, ...], ...]
 
+    def __post_init__(self) -> None:
+        check_responses(self.responses, ToolCall, _RESPONSES)
+
     @classmethod
     def of(cls, *calls: ToolCall) -> "BatchProposed":
         """Return the batch of a single model response."""
         return cls((calls,))
+
+
+_RESPONSES = (
+    "pass a tuple of ToolCall (reducer.guards.calls) for each model response, "
+    "as in BatchProposed(((call,),))"
+)

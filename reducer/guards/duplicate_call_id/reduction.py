@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from reducer.guards.duplicate_call_id.batch import (
     ReceivedCall,
+    Responses,
     firsts_of,
     id_of,
     received,
@@ -25,6 +26,8 @@ from reducer.guards.duplicate_call_id.state import (
     GUARD,
     DuplicateCallId,
 )
+from reducer.guards.mistakes import mistaken
+from reducer.guards.modes import check_mode, check_route
 from reducer.guards.transition import Transition
 from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, Route
 
@@ -53,27 +56,34 @@ def reduce(state: DuplicateCallId, event: Event) -> DuplicateCallIdStep:
     A call without an id or without a fingerprint is never taken for a replay.
 
     Raises:
-        ValueError: no event of this guard, a call id that is no text, or a fingerprint that
-            `ToolCall.of` did not make.
+        ValueError: no state or event of this guard, a mode or route that is a plain text, a call
+            id that is no text, or a fingerprint that `ToolCall.of` did not make.
     """
+    if not isinstance(state, DuplicateCallId):
+        remedy = "pass what DuplicateCallId.start (reducer.guards.duplicate_call_id) or a step gave"
+        raise mistaken("state", state, remedy)
     match event:
         case PromptStarted():
             return DuplicateCallIdStep(_started(state, event))
         case HistorySeeded():
             return DuplicateCallIdStep(_seeded(state, event))
-        case BatchProposed() if state.mode is Mode.OFF:
-            return DuplicateCallIdStep(state, verdicts=_unguarded(event))
-        case BatchProposed():
-            return _decided(state, event)
-    raise ValueError(
-        f"event is a {type(event).__name__}; pass a HistorySeeded, PromptStarted or BatchProposed"
+        case BatchProposed(responses=responses):
+            return decided(state, responses)
+    raise mistaken(
+        "event",
+        event,
+        "pass a HistorySeeded, PromptStarted or BatchProposed of reducer.guards.duplicate_call_id",
     )
 
 
 def _started(state: DuplicateCallId, event: PromptStarted) -> DuplicateCallId:
+    mode = state.mode if event.mode is None else event.mode
+    route = state.route if event.route is None else event.route
+    check_mode(GUARD, mode)
+    check_route(route)
     return state._replace(
-        mode=state.mode if event.mode is None else Mode(event.mode),
-        route=state.route if event.route is None else Route(event.route),
+        mode=mode,
+        route=route,
         answered={},
         phase=GuardPhase.IDLE if state.phase is GuardPhase.IDLE else GuardPhase.TRACKING,
         is_enforcement_disabled=False,
@@ -97,11 +107,16 @@ def _seeded(state: DuplicateCallId, event: HistorySeeded) -> DuplicateCallId:
     return state._replace(names=naming.done(), phase=phase)
 
 
-def _decided(state: DuplicateCallId, event: BatchProposed) -> DuplicateCallIdStep:
-    firsts = firsts_of(event, state.names.ids)
+def decided(state: DuplicateCallId, responses: Responses) -> DuplicateCallIdStep:
+    """Return the step after a batch, given per model response as in BatchProposed."""
+    if state.mode is Mode.OFF:
+        ids = [id_of(call) for response in responses for call in response]
+        verdicts = tuple([CallVerdict(raw_id, CallAction.EXECUTE, raw_id) for raw_id in ids])
+        return DuplicateCallIdStep(state, verdicts=verdicts)
+    firsts = firsts_of(responses, state.names.ids)
     if firsts is not None:
         return _began(state, firsts)
-    calls = received(event)
+    calls = received(responses)
     trigger = trigger_of(calls, handled=state.names.ids, answered=state.answered)
     if trigger is not None and state.acts_as is Mode.ENFORCE:
         return _dropped(state, calls, trigger)
@@ -211,8 +226,3 @@ def _transition(
         decision=decision,
         candidate_ordinal=ordinal,
     )
-
-
-def _unguarded(event: BatchProposed) -> tuple[CallVerdict, ...]:
-    ids = [id_of(call) for response in event.responses for call in response]
-    return tuple(CallVerdict(raw_id, CallAction.EXECUTE, raw_id) for raw_id in ids)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from reducer.guards.duplicate_call_id.names import CallNames, document_of, names_of
+from reducer.guards.modes import check_mode, check_route
 from reducer.guards.snapshot import Document, Snapshot, beginning, seal, unseal
 from reducer.vocabulary import GuardPhase, Mode, Route
 
@@ -44,13 +45,15 @@ class DuplicateCallId(NamedTuple):
         a host that may guard only the foreground asks `modes.mode_on` first.
 
         Raises:
-            ValueError: an empty suffix or prefix.
+            ValueError: the mode or the route is a plain text, or an empty suffix or prefix.
         """
+        check_mode(GUARD, mode)
+        check_route(route)
         given: dict[str, object] = {"suffix": suffix, "generated_prefix": generated_prefix}
         for name, text in given.items():
             if not isinstance(text, str) or not text:
                 raise ValueError(f"{name} is {text!r}; give a text of one character or more")
-        return cls(Mode(mode), Route(route), CallNames(suffix, generated_prefix))
+        return cls(mode, route, CallNames(suffix, generated_prefix))
 
     @property
     def acts_as(self) -> Mode:

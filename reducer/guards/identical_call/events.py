@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reducer.guards.calls import ToolCall
+from reducer.guards.mistakes import check_each, check_evidence
 from reducer.guards.texts import BUDGET_NOTE, REPETITION_NOTE
 from reducer.vocabulary import Mode, Route
 
@@ -90,6 +91,9 @@ class CallsProposed:
 
     calls: tuple[ToolCall, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_each("calls", self.calls, ToolCall, "pass a tuple of ToolCall (reducer.guards.calls)")
+
 
 @dataclass(frozen=True, slots=True)
 class BatchSettled:
@@ -100,6 +104,9 @@ class BatchSettled:
     """
 
     evidence: Mapping[str, str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_evidence(self.evidence)
 
 
 Event = RunStarted | TurnStarted | CallsProposed | BatchSettled

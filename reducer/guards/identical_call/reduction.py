@@ -3,7 +3,7 @@
 The rules, the modes and their sources stand in docs/guards/identical_call.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from reducer.guards.calls import ToolCall
@@ -26,6 +26,7 @@ from reducer.guards.identical_call.state import (
     PendingCall,
 )
 from reducer.guards.identical_call.tally import Tally, evidence_digest
+from reducer.guards.mistakes import mistaken
 from reducer.guards.transition import FailureBucket, Transition
 from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, ResetReason
 
@@ -52,24 +53,37 @@ def reduce(state: IdenticalCall, event: Event) -> IdenticalCallStep:
     A call without a fingerprint is never counted. A failed run stays failed until a new one.
 
     Raises:
-        ValueError: no event of this guard, a budget that is no `Budget`, or an evidence key that
-            is no text.
+        ValueError: no state or event of this guard, a mode or route that is a plain text, a
+            budget that is no `Budget`, or an evidence key that is no text.
     """
+    if not isinstance(state, IdenticalCall):
+        remedy = "pass what IdenticalCall.start (reducer.guards.identical_call) or a step gave"
+        raise mistaken("state", state, remedy)
     match event:
         case RunStarted():
             return IdenticalCallStep(_started(state, event))
-        case TurnStarted() | CallsProposed() | BatchSettled() if state.failure is not None:
-            return IdenticalCallStep(state, action=RunAction.FAIL, failure=state.failure)
         case TurnStarted(budget=budget):
-            return _turn_started(state, Budget(budget))
+            return _turn_started(state, _budget(budget))
         case CallsProposed(calls=calls):
-            return _proposed(state, calls)
-        case BatchSettled():
-            return _settled(state, event)
-    raise ValueError(
-        f"event is a {type(event).__name__}; "
-        "pass a RunStarted, TurnStarted, CallsProposed or BatchSettled"
+            return proposed(state, calls)
+        case BatchSettled(evidence=evidence):
+            return settled(state, evidence)
+    raise mistaken(
+        "event",
+        event,
+        "pass a RunStarted, TurnStarted, CallsProposed or BatchSettled of "
+        "reducer.guards.identical_call",
     )
+
+
+def _budget(found: Budget) -> Budget:
+    try:
+        return Budget(found)
+    except ValueError:
+        words = ", ".join(f"Budget.{each.name}" for each in Budget)
+        raise mistaken(
+            "budget", found, f"pass one of {words} (reducer.guards.identical_call)"
+        ) from None
 
 
 def _started(state: IdenticalCall, event: RunStarted) -> IdenticalCall:
@@ -82,6 +96,8 @@ def _started(state: IdenticalCall, event: RunStarted) -> IdenticalCall:
 
 
 def _turn_started(state: IdenticalCall, budget: Budget) -> IdenticalCallStep:
+    if state.failure is not None:
+        return _over(state, state.failure)
     if budget is Budget.EXHAUSTED:
         return _failed(state._replace(turn=None, pending=None), Failure.BUDGET_EXCEEDED)
     # A turn that is still open is tried once more: what was spent before is not given back.
@@ -102,7 +118,10 @@ def _turn_started(state: IdenticalCall, budget: Budget) -> IdenticalCallStep:
     return IdenticalCallStep(after, transitions, turn=turn)
 
 
-def _proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
+def proposed(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCallStep:
+    """Return the step after calls were proposed, as CallsProposed tells them."""
+    if state.failure is not None:
+        return _over(state, state.failure)
     if not calls:
         after = state._replace(turn=None, pending=None, is_finished=True)
         return IdenticalCallStep(after, action=RunAction.COMPLETE)
@@ -153,8 +172,11 @@ def _counted(state: IdenticalCall, calls: tuple[ToolCall, ...]) -> IdenticalCall
     return IdenticalCallStep(after, transitions, RunAction.DISPATCH)
 
 
-def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
-    found = list(_evidence(state, event)) if event.evidence else []
+def settled(state: IdenticalCall, evidence: Mapping[str, str | None]) -> IdenticalCallStep:
+    """Return the step after a batch has settled, with the evidence of BatchSettled."""
+    if state.failure is not None:
+        return _over(state, state.failure)
+    found = list(_evidence(state, evidence)) if evidence else []
     if not found:
         return IdenticalCallStep(state._replace(pending=None))
     tallies, restarted = state.tallies.settled(found, max_resets=state.max_evidence_resets)
@@ -166,14 +188,14 @@ def _settled(state: IdenticalCall, event: BatchSettled) -> IdenticalCallStep:
     return IdenticalCallStep(after._replace(phase=phase), (transition,))
 
 
-def _evidence(state: IdenticalCall, event: BatchSettled) -> Iterator[tuple[str, str]]:
+def _evidence(
+    state: IdenticalCall, evidence: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
     """Yield the fingerprint of each counted call that brought evidence, and its key's digest."""
     for call_id, fingerprint in state.pending or ():
-        key = None if call_id is None else event.evidence.get(call_id)
+        key = None if call_id is None else evidence.get(call_id)
         if key is not None and not isinstance(key, str):
-            raise ValueError(
-                f"evidence holds a {type(key).__name__}; pass a digest of the result as text"
-            )
+            raise mistaken("one of evidence", key, "pass a digest of the result as text")
         if key and fingerprint is not None:
             yield fingerprint, evidence_digest(key)
 
@@ -185,9 +207,12 @@ def _phase_after_restart(state: IdenticalCall) -> GuardPhase:
     return GuardPhase.TRACKING if state.max_count >= _STREAK_FROM else GuardPhase.IDLE
 
 
+def _over(state: IdenticalCall, failure: Failure) -> IdenticalCallStep:
+    return IdenticalCallStep(state, action=RunAction.FAIL, failure=failure)
+
+
 def _failed(state: IdenticalCall, failure: Failure) -> IdenticalCallStep:
-    after = state._replace(failure=failure)
-    return IdenticalCallStep(after, action=RunAction.FAIL, failure=failure)
+    return _over(state._replace(failure=failure), failure)
 
 
 def _looped(state: IdenticalCall, tally: Tally) -> IdenticalCallStep:

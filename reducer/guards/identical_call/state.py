@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from reducer.guards.identical_call.events import Failure, SynthesisCause, Turn, TurnMode
 from reducer.guards.identical_call.tally import NOTHING_COUNTED, Tallies, Tally
+from reducer.guards.modes import check_mode, check_route
 from reducer.guards.snapshot import Document, Snapshot, beginning, seal, unseal
 from reducer.vocabulary import GuardPhase, Mode, Route
 
@@ -53,12 +54,14 @@ class IdenticalCall(NamedTuple):
         """Return the state of a new run that fails at `threshold` equal calls.
 
         Raises:
-            ValueError: a threshold below 2, with which each turn would be a synthesis turn, or a
-                negative number of evidence resets.
+            ValueError: the mode or the route is a plain text, a threshold below 2, with which
+                each turn would be a synthesis turn, or a negative number of evidence resets.
         """
+        check_mode(GUARD, mode)
+        check_route(route)
         _check("threshold", threshold, least=LEAST_THRESHOLD)
         _check("max_evidence_resets", max_evidence_resets, least=0)
-        return cls(Mode(mode), Route(route), threshold, max_evidence_resets)
+        return cls(mode, route, threshold, max_evidence_resets)
 
     @property
     def acts_as(self) -> Mode:

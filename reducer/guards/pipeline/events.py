@@ -8,10 +8,19 @@ from typing import NamedTuple, TypeAlias
 from reducer.guards.calls import ToolCall
 from reducer.guards.duplicate_call_id.events import HistorySeeded
 from reducer.guards.identical_call.events import Budget, Turn
-from reducer.guards.pipeline.state import Pipeline
+from reducer.guards.mistakes import check_evidence, check_flag, check_responses, mistaken
+from reducer.guards.pipeline.state import Pipeline, check_modes
 from reducer.guards.repeated_failure.outcome import Observation
 from reducer.guards.repeated_failure.receipts import SettledBatch
-from reducer.guards.side_effect.events import FirstUseToKeep
+from reducer.guards.side_effect.events import (
+    FirstUseToKeep,
+    check_call,
+    check_channel,
+    check_layers,
+    check_request,
+    check_text,
+    check_time,
+)
 from reducer.guards.side_effect.ladder import UNDECLARED, ToolDeclaration
 from reducer.guards.side_effect.repeat import DuplicateError, FirstUse, Incident, Question
 from reducer.guards.side_effect.semantic import Candidate
@@ -25,6 +34,9 @@ class PromptStarted:
 
     modes: Mapping[str, Mode]
     route: Route = Route.INTERACTIVE_FOREGROUND
+
+    def __post_init__(self) -> None:
+        check_modes(self.modes, self.route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,10 @@ class Proposal:
     first_use: FirstUse | None = None
     candidate: Candidate | None = None
 
+    def __post_init__(self) -> None:
+        check_call(self.call)
+        check_layers(self.declaration, self.first_use, self.xid, self.candidate)
+
 
 @dataclass(frozen=True, slots=True)
 class BatchProposed:
@@ -64,6 +80,19 @@ class BatchProposed:
     thread: str | None = None
     channel: str | None = None
 
+    def __post_init__(self) -> None:
+        check_responses(self.responses, Proposal, _RESPONSES)
+        check_request(self.request)
+        check_time(self.now_ms)
+        check_text("thread", self.thread)
+        check_channel(self.channel)
+
+
+_RESPONSES = (
+    "pass a tuple of Proposal (reducer.guards.pipeline) for each model response, "
+    "as in BatchProposed(((Proposal(call),),), ...)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
@@ -72,6 +101,12 @@ class Answered:
     key: str
     is_approved: bool
     now_ms: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, str):
+            raise mistaken("key", self.key, "pass the CallFate.key of the call that waits")
+        check_flag("is_approved", self.is_approved)
+        check_time(self.now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +119,13 @@ class BatchSettled:
     batch: SettledBatch
     now_ms: int
     evidence: Mapping[str, str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.batch, SettledBatch):
+            remedy = "pass what settle (reducer.guards.repeated_failure) gives"
+            raise mistaken("batch", self.batch, remedy)
+        check_time(self.now_ms)
+        check_evidence(self.evidence)
 
 
 Event: TypeAlias = (

@@ -3,10 +3,12 @@
 from itertools import chain
 from typing import NamedTuple
 
-from reducer.guards import duplicate_call_id, identical_call, texts, total_calls
+from reducer.guards import texts, total_calls
 from reducer.guards.calls import ToolCall
 from reducer.guards.duplicate_call_id import CallAction, CallVerdict
-from reducer.guards.identical_call import CallsProposed, RunAction
+from reducer.guards.duplicate_call_id.reduction import decided
+from reducer.guards.identical_call import RunAction
+from reducer.guards.identical_call.reduction import proposed as asked_for
 from reducer.guards.pipeline.events import (
     BatchProposed,
     CallFate,
@@ -21,8 +23,6 @@ from reducer.guards.side_effect.case import Case, Occasion, occasion_of
 from reducer.guards.side_effect.events import (
     SideEffectStep,
     Verdict,
-    check_first_use,
-    check_text,
 )
 from reducer.guards.side_effect.ladder import ToolDeclaration
 from reducer.guards.side_effect.proposal import judged
@@ -65,17 +65,17 @@ def proposed(state: Pipeline, event: BatchProposed) -> PipelineStep:
     if state.stopped_by is not None:
         return _dropped(state, proposals, state.stopped_by)
     if not proposals:
-        done = identical_call.reduce(state.identical, CallsProposed())
+        done = asked_for(state.identical, ())
         after = state._replace(identical=done.state, running=(), is_blocked=False)
         return PipelineStep(after)
     batch = tuple([tuple([each.call for each in response]) for response in event.responses])
-    named = duplicate_call_id.reduce(state.duplicate, duplicate_call_id.BatchProposed(batch))
+    named = decided(state.duplicate, batch)
     if named.is_breaker_open:
         after = state._replace(duplicate=named.state)
         loop = LoopType.GLOBAL_TOOL_CALL_DUPLICATE
         return _dropped(after, proposals, loop, named.transitions)
     fates = _named(state, proposals, named.verdicts)
-    counted = identical_call.reduce(state.identical, CallsProposed(_asked(fates, proposals)))
+    counted = asked_for(state.identical, _asked(fates, proposals))
     if counted.action is RunAction.FAIL:
         after = state._replace(identical=counted.state)
         return _dropped(after, proposals, counted.loop_type, counted.transitions)
@@ -195,12 +195,8 @@ def _is_harmless(tool: ToolDeclaration) -> bool:
 
 
 def _case(occasion: Occasion, proposal: Proposal, fate: CallFate) -> Case:
-    xid, first_use = proposal.xid, proposal.first_use
-    check_text("xid", xid)
-    check_first_use(first_use, xid)
-    call = proposal.call
-    asked = (proposal.declaration, False, xid, first_use, proposal.candidate)
-    return Case(occasion, fate.key, fate.tool, call.fingerprint, *asked)
+    asked = (proposal.declaration, False, proposal.xid, proposal.first_use, proposal.candidate)
+    return Case(occasion, fate.key, fate.tool, proposal.call.fingerprint, *asked)
 
 
 def _fate(fate: CallFate, step: SideEffectStep) -> CallFate:

@@ -11,7 +11,9 @@ from reducer.guards import (
 )
 from reducer.guards.duplicate_call_id import HistorySeeded
 from reducer.guards.identical_call import RunAction, RunStarted, TurnStarted
+from reducer.guards.identical_call.reduction import settled as evidence_brought
 from reducer.guards.invalid_params import InvalidParams
+from reducer.guards.mistakes import mistaken
 from reducer.guards.pipeline.events import (
     Answered,
     BatchProposed,
@@ -37,7 +39,6 @@ from reducer.guards.side_effect.events import (
     FirstUseToKeep,
     RequestEnded,
     Verdict,
-    check_time,
 )
 from reducer.guards.side_effect.work import Work
 from reducer.guards.total_calls import TotalCalls
@@ -51,8 +52,12 @@ def reduce(state: Pipeline, event: Event) -> PipelineStep:
     After a stop nothing runs any more until a new prompt begins.
 
     Raises:
-        ValueError: no event of the pipeline, or one that a guard refuses; naming the field.
+        ValueError: no state or event of the pipeline, or one that a guard refuses; naming the
+            field.
     """
+    if not isinstance(state, Pipeline):
+        remedy = "pass what Pipeline.start (reducer.guards.pipeline) or a step gave"
+        raise mistaken("state", state, remedy)
     match event:
         case BatchSettled():
             return _settled(state, event)
@@ -67,7 +72,7 @@ def reduce(state: Pipeline, event: Event) -> PipelineStep:
         case HistorySeeded():
             duplicate = duplicate_call_id.reduce(state.duplicate, event).state
             return PipelineStep(state._replace(duplicate=duplicate))
-    raise ValueError(f"event is a {type(event).__name__}; pass one of pipeline_events.Event")
+    raise mistaken("event", event, "pass one of reducer.guards.pipeline.Event")
 
 
 def _prompt(state: Pipeline, event: PromptStarted) -> Pipeline:
@@ -126,7 +131,7 @@ def _fate(call: RunningCall, fate: Fate, text: str | None) -> CallFate:
 
 
 def _settled(state: Pipeline, event: BatchSettled) -> PipelineStep:
-    counted = identical_call.reduce(state.identical, identical_call.BatchSettled(event.evidence))
+    counted = evidence_brought(state.identical, event.evidence)
     ladder, transitions, first_uses = _work_done(state, event)
     invalid, loop = state.invalid, None
     if _has_news(event.batch):
@@ -181,7 +186,6 @@ def _work_done(
     seen = [each for each in event.batch.observations if each.call_id in ran]
     if not seen:
         return ladder, (), ()
-    check_time(event.now_ms)
     work = Work(ladder, request)
     transitions: list[Transition] = []
     first_uses: list[FirstUseToKeep] = []

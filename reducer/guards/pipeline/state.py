@@ -15,7 +15,8 @@ from reducer.guards import (
 from reducer.guards.duplicate_call_id import DuplicateCallId
 from reducer.guards.identical_call import IdenticalCall
 from reducer.guards.invalid_params import InvalidParams
-from reducer.guards.modes import mode_on
+from reducer.guards.mistakes import mistaken
+from reducer.guards.modes import check_mode, check_route, mode_on
 from reducer.guards.repeated_failure import RepeatedFailure
 from reducer.guards.side_effect import SideEffectDuplicate
 from reducer.guards.side_effect.ladder import Ladder
@@ -58,6 +59,11 @@ class Limits:
     invalid_parameters: int | None = invalid_params.DEFAULT_LIMIT
     max_evidence_resets: int = identical_call.MAX_EVIDENCE_RESETS
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.ladder, Ladder):
+            remedy = "pass Ladder.parse(setting) (reducer.guards.side_effect)"
+            raise mistaken("ladder", self.ladder, remedy)
+
 
 _NONE_INVALID = InvalidParams()
 _NONE_YET = TotalCalls()
@@ -94,11 +100,16 @@ class Pipeline(NamedTuple):
         """Return the pipeline of a new session. A guard that `modes` does not name is off.
 
         Raises:
-            ValueError: `modes` names another guard, or a setting is out of its range.
+            ValueError: `modes` names another guard or holds what is no Mode, the route is no
+                Route, or a setting is out of its range.
         """
+        check_modes(modes, route)
         mode_of = effective(modes, route)
         starts = {guard: Beginning(mode, route) for guard, mode in mode_of.items()}
-        return cls.begun(starts, Limits() if limits is None else limits)
+        limits = Limits() if limits is None else limits
+        if not isinstance(limits, Limits):
+            raise mistaken("limits", limits, "pass a Limits (reducer.guards.pipeline)")
+        return cls.begun(starts, limits)
 
     @classmethod
     def begun(cls, starts: Mapping[str, Beginning], limits: Limits) -> "Pipeline":
@@ -133,12 +144,17 @@ class Pipeline(NamedTuple):
 
 
 def effective(modes: Mapping[str, Mode], route: Route) -> Mapping[str, Mode]:
-    """Return the mode of each guard on a route: off on all but the interactive foreground.
-
-    Raises:
-        ValueError: `modes` names a guard that is none of the four.
-    """
-    unknown = sorted(set(modes) - set(GUARDS))
-    if unknown:
-        raise ValueError(f"modes name {unknown[0]!r}, no guard of the pipeline; use {GUARDS}")
+    """Return the mode of each guard on a route: off on all but the interactive foreground."""
     return {guard: mode_on(route, modes.get(guard, Mode.OFF)) for guard in GUARDS}
+
+
+def check_modes(modes: object, route: object) -> None:
+    """Raise ValueError for modes that are no mapping of the four guards, or no route."""
+    if not isinstance(modes, Mapping):
+        remedy = "pass a mapping from guard to Mode (reducer.vocabulary), {} for every guard off"
+        raise mistaken("modes", modes, remedy)
+    for guard, mode in modes.items():
+        if guard not in GUARDS:
+            raise ValueError(f"modes name {guard!r}, no guard of the pipeline; use {GUARDS}")
+        check_mode(guard, mode)
+    check_route(route)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
+from reducer.guards.mistakes import mistaken
 from reducer.guards.repeated_failure.outcome import Observation
 
 
@@ -29,16 +30,13 @@ class SettledBatch:
 
     def __post_init__(self) -> None:
         if not isinstance(self.observations, tuple):
-            kind = type(self.observations).__name__
-            raise ValueError(f"observations is of type {kind}; pass a tuple of Observation")
+            raise mistaken("observations", self.observations, "pass a tuple of Observation")
         for each in self.observations:
             if not isinstance(each, Observation):
-                kind = type(each).__name__
-                raise ValueError(f"observations holds a value of type {kind}; pass Observation")
+                raise mistaken("one of observations", each, "pass an Observation")
         for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
-                kind = type(getattr(self, name)).__name__
-                raise ValueError(f"{name} is of type {kind}; pass True or False")
+                raise mistaken(name, getattr(self, name), "pass True or False")
 
 
 _FLAGS = ("is_complete", "is_input_reliable", "has_external_input", "has_queued_prompt")
@@ -67,9 +65,12 @@ def settle(
     incomplete. A sibling that was skipped needs its receipt too and is no failure by its status.
 
     Raises:
-        ValueError: an id, an ordinal or an observation of another type, or one id passed alone.
+        ValueError: an id, a receipt, an ordinal or an observation of another type, or one id
+            passed alone.
     """
     expected = _distinct(admitted)
+    if not isinstance(receipts, Iterable):
+        raise mistaken("receipts", receipts, _RECEIPTS)
     first: dict[str | None, Receipt] = {}
     for receipt in receipts:
         first.setdefault(_checked(receipt).observation.call_id, receipt)
@@ -86,19 +87,27 @@ def settle(
 def _distinct(admitted: Collection[str]) -> frozenset[str]:
     if isinstance(admitted, str):
         raise ValueError("admitted is a text; pass the collection of admitted call ids")
+    if not isinstance(admitted, Iterable):
+        raise mistaken("admitted", admitted, "pass the collection of admitted call ids")
     for each in admitted:
         if not isinstance(each, str):
-            kind = type(each).__name__
-            raise ValueError(f"admitted holds a value of type {kind}; pass the ids as texts")
+            raise mistaken("one of admitted", each, "pass the ids as texts (CallFate.key)")
     return frozenset(admitted)
 
 
 def _checked(receipt: Receipt) -> Receipt:
+    if not isinstance(receipt, Receipt):
+        raise mistaken("one of receipts", receipt, _RECEIPTS)
     # By exact type: True would pass for ordinal 1.
     if type(receipt.ordinal) is not int:
-        kind = type(receipt.ordinal).__name__
-        raise ValueError(f"ordinal is of type {kind}; pass the call's place in the batch, from 1")
+        raise mistaken("ordinal", receipt.ordinal, "pass the call's place in the batch, from 1")
     if not isinstance(receipt.observation, Observation):
-        kind = type(receipt.observation).__name__
-        raise ValueError(f"observation is of type {kind}; pass an Observation")
+        raise mistaken(
+            "observation",
+            receipt.observation,
+            "pass an Observation (reducer.guards.repeated_failure)",
+        )
     return receipt
+
+
+_RECEIPTS = "pass a Receipt(ordinal, observation) (reducer.guards.repeated_failure) for each call"

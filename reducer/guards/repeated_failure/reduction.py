@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from reducer.guards import texts
+from reducer.guards.mistakes import mistaken
 from reducer.guards.repeated_failure.outcome import CountedFailure, weigh
 from reducer.guards.repeated_failure.receipts import SettledBatch
 from reducer.guards.repeated_failure.state import (
@@ -67,16 +68,22 @@ def reduce(state: RepeatedFailure, event: SettledBatch | PromptStarted) -> Repea
     """Return the step after one settled batch, in the order of docs/guards.
 
     Raises:
-        ValueError: the event is of another type. Malformed observations never raise here.
+        ValueError: the state or the event is of another type. Malformed observations never
+            raise here.
     """
+    if not isinstance(state, RepeatedFailure):
+        remedy = "pass what RepeatedFailure.start (reducer.guards.repeated_failure) or a step gave"
+        raise mistaken("state", state, remedy)
     match event:
         case SettledBatch():
             return _after_batch(state, event)
         case PromptStarted():
             return RepeatedFailureStep(RepeatedFailure.start(state.mode, route=state.route))
         case _:
-            raise ValueError(
-                f"event is of type {type(event).__name__}; pass a SettledBatch or PromptStarted"
+            raise mistaken(
+                "event",
+                event,
+                "pass a SettledBatch or PromptStarted of reducer.guards.repeated_failure",
             )
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from reducer.guards.modes import mode_on
+from reducer.guards.modes import check_mode, check_route, mode_on
 from reducer.guards.repeated_failure.outcome import FailureKey
 from reducer.guards.snapshot import Document, Snapshot, beginning, seal, unseal
 from reducer.vocabulary import GuardPhase, Mode, Route
@@ -40,10 +40,8 @@ class RepeatedFailure(NamedTuple):
         Raises:
             ValueError: the mode or the route is a plain text (parse_mode, Route.parse).
         """
-        if not isinstance(mode, Mode):
-            raise ValueError(f"mode is of type {type(mode).__name__}; pass what parse_mode gives")
-        if not isinstance(route, Route):
-            raise ValueError(f"route is of type {type(route).__name__}; pass a Route")
+        check_mode(GUARD, mode)
+        check_route(route)
         return cls(mode_on(route, mode), route)
 
 

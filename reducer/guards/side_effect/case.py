@@ -2,13 +2,7 @@
 
 from typing import NamedTuple
 
-from reducer.guards.side_effect.events import (
-    Proposed,
-    check_channel,
-    check_request,
-    check_text,
-    check_time,
-)
+from reducer.guards.side_effect.events import Proposed
 from reducer.guards.side_effect.ladder import Ladder, ToolDeclaration
 from reducer.guards.side_effect.repeat import FirstUse
 from reducer.guards.side_effect.semantic import Candidate
@@ -41,15 +35,7 @@ class Case(NamedTuple):
 def occasion_of(
     ladder: Ladder, request: str, now_ms: int, *, thread: str | None, channel: str | None
 ) -> Occasion:
-    """Return what the calls of a batch share.
-
-    Raises:
-        ValueError: a field that side_effect.Proposed refuses; naming it.
-    """
-    check_request(request)
-    check_time(now_ms)
-    check_text("thread", thread)
-    check_channel(channel)
+    """Return what the calls of a batch share; the events have checked it."""
     return Occasion(now_ms, thread, channel, place_of(ladder, request, thread))
 
 

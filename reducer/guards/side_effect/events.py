@@ -5,6 +5,8 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from reducer.guards.calls import ToolCall
+from reducer.guards.mistakes import check_flag, mistaken
+from reducer.guards.modes import check_mode, check_route
 from reducer.guards.side_effect.ladder import UNDECLARED, ToolDeclaration
 from reducer.guards.side_effect.repeat import (
     DuplicateError,
@@ -14,7 +16,7 @@ from reducer.guards.side_effect.repeat import (
     Repeat,
 )
 from reducer.guards.side_effect.semantic import Candidate
-from reducer.guards.side_effect.state import CallStatus, SideEffectDuplicate
+from reducer.guards.side_effect.state import GUARD, CallStatus, SideEffectDuplicate
 from reducer.guards.transition import Transition
 from reducer.vocabulary import ExecutionStatus, Mode, Route
 
@@ -66,13 +68,13 @@ class Proposed:
     candidate: Candidate | None = None
 
     def __post_init__(self) -> None:
-        _check_call(self.call)
+        check_call(self.call)
+        check_text("call_id", self.call.call_id)
         check_request(self.request)
         check_time(self.now_ms)
         check_text("thread", self.thread)
-        check_text("xid", self.xid)
         check_channel(self.channel)
-        check_first_use(self.first_use, self.xid)
+        check_layers(self.declaration, self.first_use, self.xid, self.candidate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class Settled:
     now_ms: int
 
     def __post_init__(self) -> None:
+        status = self.execution_status
+        if not (status is None or isinstance(status, ExecutionStatus)):
+            # A plain text would be taken for a failure, and the next repeat for the first run.
+            remedy = "pass an ExecutionStatus (reducer.vocabulary), or None for one not known"
+            raise mistaken("execution_status", status, remedy)
         check_request(self.request)
         check_time(self.now_ms)
 
@@ -101,8 +108,7 @@ class Decided:
     def __post_init__(self) -> None:
         check_request(self.request)
         check_time(self.now_ms)
-        if not isinstance(self.is_approved, bool):
-            raise ValueError(f"is_approved is {self.is_approved!r}; pass True or False")
+        check_flag("is_approved", self.is_approved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,10 @@ class PromptStarted:
     mode: Mode
     route: Route = Route.INTERACTIVE_FOREGROUND
 
+    def __post_init__(self) -> None:
+        check_mode(GUARD, self.mode)
+        check_route(self.route)
+
 
 @dataclass(frozen=True, slots=True)
 class RequestEnded:
@@ -122,12 +132,19 @@ class RequestEnded:
 
     request: str
 
+    def __post_init__(self) -> None:
+        check_request(self.request)
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadEnded:
     """A thread ended: what was done in it is dropped."""
 
     thread: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.thread, str):
+            raise mistaken("thread", self.thread, "pass the host's id of the thread as a text")
 
 
 Event: TypeAlias = Proposed | Settled | Decided | PromptStarted | RequestEnded | ThreadEnded
@@ -162,24 +179,26 @@ class SideEffectStep(NamedTuple):
     diagnostic: str | None = None
 
 
-def _check_call(call: object) -> None:
+def check_call(call: object) -> None:
+    """Raise ValueError for what is no call, or one whose tool is no text."""
     if not isinstance(call, ToolCall):
-        raise ValueError(f"call is a {type(call).__name__}; pass a ToolCall")
-    check_text("call_id", call.call_id)
+        raise mistaken("call", call, "pass a ToolCall (reducer.guards.calls)")
+    if not isinstance(call.tool, str):
+        raise mistaken("tool", call.tool, "pass the tool's resolved name as a text")
 
 
 def check_text(field: str, found: object) -> None:
     """Raise ValueError for what is neither a text nor None."""
     if not (found is None or isinstance(found, str)):
-        raise ValueError(f"{field} is a {type(found).__name__}; pass a text, or None for none")
+        raise mistaken(field, found, "pass a text, or None for none")
 
 
 def check_request(request: object) -> None:
     """Raise ValueError for a request without a name."""
-    if not isinstance(request, str) or not request.strip():
-        raise ValueError(
-            f"request is {request!r}; name the request, or all of them would be compared"
-        )
+    if not isinstance(request, str):
+        raise mistaken("request", request, "pass the host's id of the request as a text")
+    if not request.strip():
+        raise ValueError("request is blank; name the request, or all of them would be compared")
 
 
 def check_channel(channel: object) -> None:
@@ -197,10 +216,21 @@ def check_channel(channel: object) -> None:
 def check_time(now_ms: object) -> None:
     """Raise ValueError for what is no whole number of milliseconds."""
     if type(now_ms) is not int:
-        raise ValueError(f"now_ms is {now_ms!r}; pass whole milliseconds since 1970-01-01 UTC")
+        remedy = "pass whole milliseconds since 1970-01-01 UTC (time.time_ns() // 1_000_000)"
+        raise mistaken("now_ms", now_ms, remedy)
 
 
-def check_first_use(first_use: FirstUse | None, xid: str | None) -> None:
-    """Raise ValueError for a use that was read under no identity."""
+def check_layers(declaration: object, first_use: object, xid: object, candidate: object) -> None:
+    """Raise ValueError for what the identity layers of a call can't be read from."""
+    if not isinstance(declaration, ToolDeclaration):
+        remedy = "pass a ToolDeclaration (reducer.guards.side_effect)"
+        raise mistaken("declaration", declaration, remedy)
+    check_text("xid", xid)
+    if not (first_use is None or isinstance(first_use, FirstUse)):
+        remedy = "pass a FirstUse (reducer.guards.side_effect), or None for none"
+        raise mistaken("first_use", first_use, remedy)
     if first_use is not None and xid is None:
         raise ValueError("first_use is given without the xid it was read under; pass both")
+    if not (candidate is None or isinstance(candidate, Candidate)):
+        remedy = "pass a Candidate (reducer.guards.side_effect), or None for none"
+        raise mistaken("candidate", candidate, remedy)

@@ -1,5 +1,6 @@
 """One event of the side-effect duplicate guard in, the new state and a verdict out."""
 
+from reducer.guards.mistakes import mistaken
 from reducer.guards.modes import mode_on
 from reducer.guards.side_effect.answers import decided, ended, settled
 from reducer.guards.side_effect.events import (
@@ -21,8 +22,11 @@ def reduce(state: SideEffectDuplicate, event: Event) -> SideEffectStep:
     """Return the new state, the verdict on a call, and what goes with it.
 
     Raises:
-        ValueError: the event is none of this guard's.
+        ValueError: the state or the event is none of this guard's.
     """
+    if not isinstance(state, SideEffectDuplicate):
+        remedy = "pass what SideEffectDuplicate.start (reducer.guards.side_effect) or a step gave"
+        raise mistaken("state", state, remedy)
     match event:
         case Proposed():
             return proposed(state, event)
@@ -40,4 +44,4 @@ def reduce(state: SideEffectDuplicate, event: Event) -> SideEffectStep:
             )
         case RequestEnded() | ThreadEnded():
             return SideEffectStep(ended(state, event))
-    raise ValueError(f"event is a {type(event).__name__}; pass one of side_effect.Event")
+    raise mistaken("event", event, "pass one of reducer.guards.side_effect.Event")

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from reducer.guards.modes import mode_on
+from reducer.guards.mistakes import mistaken
+from reducer.guards.modes import check_mode, check_route, mode_on
 from reducer.guards.side_effect.ladder import DEFAULT_LADDER, Ladder, Scope
 from reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
 from reducer.guards.transition import FailureBucket, Transition
@@ -131,7 +132,16 @@ class SideEffectDuplicate(NamedTuple):
         route: Route = Route.INTERACTIVE_FOREGROUND,
         ladder: Ladder = DEFAULT_LADDER,
     ) -> "SideEffectDuplicate":
-        """Return the state before any call; without a ladder a repeat asks a person."""
+        """Return the state before any call; without a ladder a repeat asks a person.
+
+        Raises:
+            ValueError: the mode or the route is a plain text, or the ladder is no Ladder.
+        """
+        check_mode(GUARD, mode)
+        check_route(route)
+        if not isinstance(ladder, Ladder):
+            remedy = "pass Ladder.parse(setting) (reducer.guards.side_effect)"
+            raise mistaken("ladder", ladder, remedy)
         return cls(mode_on(route, mode), route, ladder)
 
     @property

@@ -3,7 +3,6 @@
 import pytest
 
 from reducer.guards.duplicate_call_id.batch import firsts_of
-from reducer.guards.duplicate_call_id.events import BatchProposed
 from reducer.guards.duplicate_call_id.names import CallNames, Layers, Naming
 from tests.reducer.guards.calls import call, unreadable
 
@@ -48,7 +47,7 @@ def test_layers_know_what_is_in_any_of_them_and_nothing_else():
 @pytest.mark.parametrize("is_split", [True, False], ids=["two responses", "one response"])
 def test_a_batch_is_ordinary_when_each_call_is_the_first_under_its_id(calls, firsts, is_split):
     responses = (tuple(calls[:1]), tuple(calls[1:])) if is_split else (tuple(calls),)
-    assert firsts_of(BatchProposed(responses), {"old": None}) == firsts
+    assert firsts_of(responses, {"old": None}) == firsts
 
 
 def test_a_name_follows_the_last_number_that_was_tried_in_an_earlier_batch():

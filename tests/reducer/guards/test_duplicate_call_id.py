@@ -300,10 +300,12 @@ def test_an_empty_suffix_or_prefix_is_refused(name, empty):
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        pytest.param("text", "event is a str; pass a HistorySeeded, PromptStarted", id="event"),
+        pytest.param(
+            "text", "event is of type str; pass a HistorySeeded, PromptStarted", id="event"
+        ),
         pytest.param(
             BatchProposed.of(ToolCall(7, "shell", None)),  # type: ignore[arg-type]  # the fault
-            "call_id is a int; pass the provider's text",
+            "call_id is of type int; pass the provider's text",
             id="an id that is no text",
         ),
         pytest.param(

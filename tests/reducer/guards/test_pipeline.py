@@ -382,7 +382,9 @@ def test_a_guard_nobody_knows_is_refused():
 
 
 def test_something_that_is_no_event_is_refused():
-    with pytest.raises(ValueError, match=r"event is a str; pass one of pipeline_events\.Event"):
+    with pytest.raises(
+        ValueError, match=r"event is of type str; pass one of reducer\.guards\.pipel"
+    ):
         reduce(Pipeline.start({}), "stop")  # type: ignore[arg-type]  # the point of the test
 
 

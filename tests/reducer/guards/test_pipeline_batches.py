@@ -89,7 +89,7 @@ def test_a_call_that_is_answered_or_dropped_keeps_its_place_and_its_tool():
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        pytest.param({"xid": 5}, "xid is a int; pass a text", id="an identity of no text"),
+        pytest.param({"xid": 5}, "xid is of type int; pass a text", id="an identity of no text"),
         pytest.param(
             {"first_use": FirstUse("c", "r", 1)},
             "first_use is given without the xid",
@@ -105,9 +105,9 @@ def test_a_proposal_with_an_identity_that_cannot_be_is_refused(made, words):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        pytest.param({"thread": 5}, "thread is a int; pass a text", id="a thread of no text"),
+        pytest.param({"thread": 5}, "thread is of type int; pass a text", id="a thread of no text"),
         pytest.param({"channel": ""}, "channel is no text of 1 to 64", id="an empty channel"),
-        pytest.param({"request": " "}, "request is ' '; name the request", id="a blank request"),
+        pytest.param({"request": " "}, "request is blank; name the request", id="a blank request"),
     ],
 )
 def test_a_batch_from_a_place_that_cannot_be_is_refused(how, words):

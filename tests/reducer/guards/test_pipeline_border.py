@@ -1,21 +1,14 @@
-"""What the pipeline refuses of its host, and that no event changes the state it comes to."""
+"""Which batches the pipeline refuses, and that no event changes the state it comes to."""
 
-import re
 from dataclasses import replace
 
 import pytest
 
 from reducer.guards.pipeline import (
     BatchProposed,
-    BatchSettled,
-    Pipeline,
-    Proposal,
     dump,
-    reduce,
 )
-from reducer.guards.repeated_failure import Observation, SettledBatch
 from reducer.guards.side_effect import GUARD as SIDE_EFFECT
-from reducer.guards.side_effect import FirstUse
 from reducer.vocabulary import Mode
 from tests.reducer.guards.pipelines import READS, SENDS, Session, ask, only
 
@@ -26,45 +19,20 @@ PROPOSED = BatchProposed(((SEND,),), "r1", 1000)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param({"request": " "}, "request is ' '; name the request", id="a blank request"),
-        pytest.param({"now_ms": 1.5}, "now_ms is 1.5; pass whole milliseconds", id="a float time"),
-        pytest.param({"thread": 7}, "thread is a int; pass a text", id="a thread that is no text"),
+        pytest.param({"request": " "}, "request is blank; name the request", id="a blank request"),
+        pytest.param({"request": 7}, "request is of type int; pass", id="a request of no text"),
+        pytest.param(
+            {"now_ms": 1.5}, "now_ms is of type float; pass whole milli", id="a float time"
+        ),
+        pytest.param({"thread": 7}, "thread is of type int; pass a text", id="a thread of no text"),
         pytest.param(
             {"channel": "a\nb"}, "channel is no text of 1 to 64", id="a line in a channel"
         ),
     ],
 )
 def test_a_malformed_batch_is_refused_by_its_field(change, words):
-    state = Pipeline.start(only(SIDE_EFFECT))
-    with pytest.raises(ValueError, match=re.escape(words)):
-        reduce(state, replace(PROPOSED, **change))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        pytest.param({"xid": 7}, "xid is a int; pass a text", id="an identity that is no text"),
-        pytest.param(
-            {"first_use": FirstUse("c0", "r0", 1)},
-            "first_use is given without the xid it was read under",
-            id="a use without its identity",
-        ),
-    ],
-)
-def test_a_malformed_proposal_is_refused_by_its_field(change, words):
-    event = BatchProposed(((Proposal(SEND.call, SENDS, **change),),), "r1", 1000)
-    with pytest.raises(ValueError, match=re.escape(words)):
-        reduce(Pipeline.start(only(SIDE_EFFECT)), event)
-
-
-def test_a_batch_that_settles_at_no_time_is_refused():
-    running = reduce(Pipeline.start(only(SIDE_EFFECT)), PROPOSED)
-    done = Observation(
-        running.fates[0].key, "send", terminal_status="success", execution_status="success"
-    )
-    batch = SettledBatch((done,), is_complete=True, is_input_reliable=True)
-    with pytest.raises(ValueError, match=r"now_ms is 2000\.5; pass whole milliseconds"):
-        reduce(running.state, BatchSettled(batch, 2000.5))  # type: ignore[arg-type]  # as a host in plain Python may
+    with pytest.raises(ValueError, match=f"^{words}"):
+        replace(PROPOSED, **change)
 
 
 @pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.WARN, Mode.ENFORCE])

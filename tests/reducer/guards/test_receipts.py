@@ -82,9 +82,7 @@ def test_nobody_spoke_meanwhile_unless_said_otherwise():
     ("admitted", "receipts", "words"),
     [
         pytest.param("ab", [], "^admitted is a text; pass the collection of", id="a text for ids"),
-        pytest.param(
-            ["a", 7], [], "admitted holds a value of type int; pass the ids as texts", id="a number"
-        ),
+        pytest.param(["a", 7], [], "admitted is of type int; pass the ids as texts", id="a number"),
         pytest.param(["a"], [receipt(True, "a")], "ordinal is of type bool", id="True for 1"),
         pytest.param(["a"], [receipt("1", "a")], "ordinal is of type str", id="a text for 1"),
         pytest.param(["a"], [Receipt(1, WORD)], "observation is of type str; pass", id="a word"),
@@ -99,7 +97,9 @@ def test_receipts_of_another_type_are_refused(admitted, receipts, words):
     ("fields", "words"),
     [
         pytest.param({"observations": []}, "observations is of type list; pass a tuple", id="list"),
-        pytest.param({"observations": (7,)}, "holds a value of type int", id="no observation"),
+        pytest.param(
+            {"observations": (7,)}, "one of observations is of type int", id="no observation"
+        ),
         pytest.param({"is_complete": 1}, "is_complete is of type int; pass True", id="complete"),
         pytest.param({"is_input_reliable": "no"}, "is_input_reliable is of type str", id="input"),
         pytest.param({"has_external_input": None}, "has_external_input is of", id="external"),

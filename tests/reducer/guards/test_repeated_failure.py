@@ -281,7 +281,9 @@ def test_a_text_has_no_place_for_data_of_a_tool(text):
     ("call", "words"),
     [
         pytest.param(
-            lambda: RepeatedFailure.start(WORD), "mode is of type str; pass what", id="a mode"
+            lambda: RepeatedFailure.start(WORD),
+            "the mode of repeated_tool_failure is of type str",
+            id="a mode",
         ),
         pytest.param(
             lambda: RepeatedFailure.start(WARN, route=WORD), "route is of type str", id="a route"

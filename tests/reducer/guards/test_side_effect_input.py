@@ -96,16 +96,24 @@ def test_only_a_silent_tool_is_told_how_to_declare(declaration, silent):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        pytest.param(lambda: proposed("c1", "r", 0), "call is a str; pass a ToolCall", id="call"),
         pytest.param(
-            lambda: proposed(tool_call(7, "t", None), "r", 0), "call_id is a int", id="call id"
+            lambda: proposed("c1", "r", 0), "call is of type str; pass a ToolCall", id="call"
         ),
-        pytest.param(lambda: proposed(CALL, " ", 0), "request is ' '; name the", id="request"),
-        pytest.param(lambda: proposed(CALL, None, 0), "request is None; name", id="no request"),
-        pytest.param(lambda: proposed(CALL, "r", 0.5), "now_ms is 0.5; pass whole", id="time"),
-        pytest.param(lambda: proposed(CALL, "r", True), "now_ms is True; pass whole", id="true"),
-        pytest.param(lambda: proposed(CALL, "r", 0, thread=1), "thread is a int", id="thread"),
-        pytest.param(lambda: proposed(CALL, "r", 0, xid=1), "xid is a int; pass", id="xid"),
+        pytest.param(
+            lambda: proposed(tool_call(7, "t", None), "r", 0),
+            "call_id is of type int",
+            id="call id",
+        ),
+        pytest.param(lambda: proposed(CALL, " ", 0), "request is blank; name the", id="request"),
+        pytest.param(
+            lambda: proposed(CALL, None, 0), "request is of type NoneType", id="no request"
+        ),
+        pytest.param(lambda: proposed(CALL, "r", 0.5), "now_ms is of type float; pass", id="time"),
+        pytest.param(lambda: proposed(CALL, "r", True), "now_ms is of type bool; pass", id="true"),
+        pytest.param(
+            lambda: proposed(CALL, "r", 0, thread=1), "thread is of type int", id="thread"
+        ),
+        pytest.param(lambda: proposed(CALL, "r", 0, xid=1), "xid is of type int", id="xid"),
         pytest.param(lambda: proposed(CALL, "r", 0, channel=""), "channel is no", id="channel"),
         pytest.param(
             lambda: proposed(CALL, "r", 0, channel="x" * 65),
@@ -121,11 +129,17 @@ def test_only_a_silent_tool_is_told_how_to_declare(declaration, silent):
             "first_use is given without the xid",
             id="a use of nothing",
         ),
-        pytest.param(lambda: settled("c", "", None, 0), "request is ''", id="settled: request"),
-        pytest.param(lambda: settled("c", "r", None, None), "now_ms is None", id="settled: time"),
-        pytest.param(lambda: decided("c", "", True, 0), "request is ''", id="decided: request"),
-        pytest.param(lambda: decided("c", "r", True, "0"), "now_ms is '0'", id="decided: time"),
-        pytest.param(lambda: decided("c", "r", 1, 0), "is_approved is 1; pass", id="1 for yes"),
+        pytest.param(lambda: settled("c", "", None, 0), "request is blank", id="settled: request"),
+        pytest.param(
+            lambda: settled("c", "r", None, None), "now_ms is of type NoneType", id="settled: time"
+        ),
+        pytest.param(lambda: decided("c", "", True, 0), "request is blank", id="decided: request"),
+        pytest.param(
+            lambda: decided("c", "r", True, "0"), "now_ms is of type str", id="decided: time"
+        ),
+        pytest.param(
+            lambda: decided("c", "r", 1, 0), "is_approved is of type int; pass", id="1 for yes"
+        ),
     ],
 )
 def test_an_event_of_the_wrong_type_is_the_hosts_mistake(make, words):
@@ -140,7 +154,9 @@ def test_a_channel_is_a_short_word(length):
 
 def test_an_event_of_another_guard_is_refused():
     state = SideEffectDuplicate.start(Mode.ENFORCE)
-    with pytest.raises(ValueError, match="event is a str; pass one of"):
+    with pytest.raises(
+        ValueError, match=r"event is of type str; pass one of reducer\.guards\.side"
+    ):
         reduce(state, "nap")  # type: ignore[arg-type]  # what a host in plain Python may do
 
 
