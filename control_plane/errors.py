@@ -138,10 +138,17 @@ class Latched(StateConflict):
 
 
 class EvaluationStale(StateConflict):
-    """The gate evaluation is too old, of another generation or policy, or its days were revised."""
+    """The gate evaluation is too old, of another generation or policy, or not true any more."""
 
     code = "evaluation-stale"
     title = "The gate evaluation is stale"
+
+
+class HarmAlarm(StateConflict):
+    """A look for harm in the running wave raised an alarm."""
+
+    code = "harm-alarm"
+    title = "A look for harm raised an alarm"
 
 
 class IdempotencyInProgress(StateConflict):

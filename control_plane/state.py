@@ -214,7 +214,11 @@ class EvaluationStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CohortSums:
-    """How many prompts of a cohort an evaluation rests on: what metrics and checks count."""
+    """What of a cohort an evaluation rests on: what metrics and checks count and add up.
+
+    The counts up to `switched` are of prompts, and so is `timed`: those with a duration.
+    `log2_durations` is the sum of the base-2 logarithms of these, in the unit of their source.
+    """
 
     cohort: Cohort
     started: int = 0
@@ -225,6 +229,10 @@ class CohortSums:
     lost: int = 0
     covered: int = 0
     switched: int = 0
+    tokens: int = 0
+    turns: int = 0
+    timed: int = 0
+    log2_durations: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from math import fsum
 
 import orjson
 
@@ -11,6 +12,7 @@ from control_plane.state import CohortSums, Environment, Evaluation
 from control_plane.stores.owner_days import OwnerDay
 from reducer.rollout.phases import gate_for
 from reducer.rollout.state import Rollout
+from reducer.vocabulary import Cohort
 
 # What is counted of a cohort, and what a person calls it.
 _COUNTED: Mapping[str, str] = {
@@ -22,6 +24,12 @@ _COUNTED: Mapping[str, str] = {
     "lost": "lost prompts",
     "covered": "covered prompts",
     "switched": "prompts that switched treatment",
+}
+# Sums over prompts: more of them moves no count of prompts, and moves a metric.
+_AMOUNTS: Mapping[str, str] = {
+    "tokens": "tokens",
+    "turns": "model turns",
+    "timed": "prompts with a duration",
 }
 
 
@@ -35,7 +43,7 @@ def check_freshness(
             is older than the policy allows.
         StateConflict: it is of another phase's gate.
     """
-    links = _links(rollout)
+    links = evaluate_links(rollout)
     if evaluation.generation != rollout.generation or evaluation.wave != rollout.wave:
         raise EvaluationStale(
             f"gate evaluation {evaluation.id} was made at generation {evaluation.generation}, the "
@@ -82,8 +90,10 @@ def check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -
     """Check that late records changed no cohort of the evaluation by more than is tolerated.
 
     Every sum that metrics and checks rest on counts, in any cohort that had or has prompts; the
-    policy tolerates a fraction of the prompts that the cohort had started. The owner-days are read
-    only when a day has another revision than it had.
+    policy tolerates a fraction of the prompts that the cohort had started, of amounts the same
+    fraction of themselves, and of durations that of their geometric mean. The owner-days are read
+    only when a day has another revision than it had. Whether what is tolerated would move the
+    verdict is for the worker, which judges the days again.
 
     Raises:
         EvaluationStale: names cohort, sum, and both numbers.
@@ -102,16 +112,34 @@ def check_revision(context: Context, rollout: Rollout, evaluation: Evaluation) -
     for cohort in sorted({*then, *now}):
         before = then.get(cohort, CohortSums(cohort))
         after = now.get(cohort, CohortSums(cohort))
-        for name, words in _COUNTED.items():
+        for name, words in {**_COUNTED, **_AMOUNTS}.items():
             had, has = getattr(before, name), getattr(after, name)
+            whole = had if name in _AMOUNTS else before.started
             # An invariant is zero or violated: of switches none is tolerated.
-            tolerated = 0.0 if name == "switched" else tolerance * before.started
+            tolerated = 0.0 if name == "switched" else tolerance * whole
             if abs(has - had) > tolerated:
                 raise EvaluationStale(
                     f"the days of gate evaluation {evaluation.id} were revised: {cohort} had {had} "
                     f"{words} then and has {has} now; evaluate again",
-                    extras=_links(rollout),
+                    extras=evaluate_links(rollout),
                 )
+        _check_durations(rollout, evaluation, (before, after), tolerance)
+
+
+def _check_durations(
+    rollout: Rollout, evaluation: Evaluation, sums: tuple[CohortSums, CohortSums], tolerance: float
+) -> None:
+    """Check that the geometric mean of a cohort's durations, then and now, is still about it."""
+    before, after = sums
+    if not before.timed or not after.timed:
+        return
+    moved = 2.0 ** (after.log2_durations / after.timed - before.log2_durations / before.timed) - 1.0
+    if abs(moved) > tolerance:
+        raise EvaluationStale(
+            f"the days of gate evaluation {evaluation.id} were revised: the typical duration of a "
+            f"prompt of {before.cohort} moved by {moved:+.2%}; evaluate again",
+            extras=evaluate_links(rollout),
+        )
 
 
 def day_revisions(context: Context, environment: str, days: Iterable[date]) -> dict[date, int]:
@@ -123,17 +151,28 @@ def day_revisions(context: Context, environment: str, days: Iterable[date]) -> d
 def cohort_sums(rows: Sequence[OwnerDay]) -> tuple[CohortSums, ...]:
     """Return what the owner-days of each cohort add up to, by cohort."""
     return tuple(
-        CohortSums(
-            cohort,
-            **{
-                name: sum(getattr(row, name) for row in rows if row.cohort is cohort)
-                for name in _COUNTED
-            },
-        )
+        _sums(cohort, [row for row in rows if row.cohort is cohort])
         for cohort in sorted({row.cohort for row in rows})
     )
 
 
-def _links(rollout: Rollout) -> dict[str, object]:
+def _sums(cohort: Cohort, rows: Sequence[OwnerDay]) -> CohortSums:
+    return CohortSums(
+        cohort,
+        **{name: sum(getattr(row, name) for row in rows) for name in _COUNTED},
+        tokens=sum(row.tokens for row in rows),
+        turns=sum(row.turns for row in rows),
+        timed=sum(count for row in rows for _, count in row.durations),
+        log2_durations=fsum(_log2_durations(row) for row in rows),
+    )
+
+
+def _log2_durations(row: OwnerDay) -> float:
+    """Return the sum of the base-2 logarithms of a row's durations, each taken mid-bucket."""
+    return sum((bucket + 0.5) * count for bucket, count in row.durations) / 2.0**row.scale
+
+
+def evaluate_links(rollout: Rollout) -> dict[str, object]:
+    """Return the further members of a problem that ask for a new evaluation."""
     path = f"/api/v1/environments/{rollout.environment}/guards/{rollout.guard}/gate-evaluations"
     return {"links": {"evaluate": path}}

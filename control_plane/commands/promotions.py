@@ -18,9 +18,10 @@ from control_plane.commands.changes import (
     stored_rollout,
 )
 from control_plane.commands.comparisons import check_reason_says_so
-from control_plane.commands.freshness import check_freshness, check_revision
+from control_plane.commands.freshness import check_freshness
 from control_plane.commands.refusals import error_of, rule_violated
 from control_plane.commands.rosters import frozen_wave
+from control_plane.commands.standing import check_judged, check_standing, check_undisputed
 from control_plane.context import Context
 from control_plane.errors import (
     InvalidField,
@@ -87,7 +88,7 @@ def request_promotion(
     check_evaluation(context, held, rollout, evaluation, request=request)
     check_reason_says_so(evaluation, reason)
     after = promised(context, rollout, request)
-    check_revision(context, rollout, evaluation)
+    check_standing(context, rollout, evaluation)
     number = 0 if is_dry_run else context.gates.next_promotion(environment, guard)
     promotion = Promotion(
         id=number,
@@ -128,7 +129,7 @@ def check_evaluation(
 ) -> None:
     """Check that the evaluation allows this step of this rollout, now.
 
-    Whether its days were revised is another check, `check_revision`, which may read much.
+    Whether its days are what they were is another check, `check_standing`, which may read much.
 
     Raises:
         Latched, EvaluationStale, StateConflict, RuleViolated: the first reason why it does not.
@@ -155,6 +156,7 @@ def check_evaluation(
             extras={"verdict": evaluation.verdict or ""},
         )
     check_freshness(context, environment, rollout, evaluation)
+    check_undisputed(context, rollout, evaluation)
     _check_requirements(context, environment, rollout, request)
 
 
@@ -216,8 +218,18 @@ def _draft_wave(context: Context, rollout: Rollout, request: PromotionRequest) -
     )
 
 
-def carry_out(context: Context, environment: str, guard: str, number: int) -> Promotion:
+def carry_out(
+    context: Context,
+    environment: str,
+    guard: str,
+    number: int,
+    *,
+    judged: tuple[int | None, ...] | None = None,
+) -> Promotion:
     """Freeze the roster and take the step, or refuse with the reason. Called by the worker.
+
+    `judged` are the revisions at which the worker judged the evaluation's days again; without
+    them the days must be as they were.
 
     The roster is frozen outside the commit; the commit itself compares generation and latch and
     reads the promotion again, so a rollback that came in between wins: it moved the generation or
@@ -242,7 +254,8 @@ def carry_out(context: Context, environment: str, guard: str, number: int) -> Pr
         if evaluation is None:
             raise StateConflict(f"gate evaluation {asked.gate_evaluation} is gone")
         check_evaluation(context, before, rollout, evaluation, request=request)
-        check_revision(context, rollout, evaluation)
+        check_standing(context, rollout, evaluation)
+        check_judged(context, rollout, evaluation, judged=judged)
         wave, roster = frozen_wave(context, rollout, _draft_wave(context, rollout, request))
         after = applied(context, rollout, Promoted(wave))
         if isinstance(after, Refusal):

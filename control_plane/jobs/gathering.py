@@ -56,12 +56,17 @@ class Found(NamedTuple):
     rows: Sequence[OwnerDay]
 
 
-def gather(context: Context, rollout: Rollout, wave: Wave, *, gate: Gate) -> Found:
-    """Read from the store all that the gate of this wave is judged by."""
+def gather(
+    context: Context, rollout: Rollout, wave: Wave, *, gate: Gate, declared: int | None = None
+) -> Found:
+    """Read from the store all that the gate of this wave is judged by.
+
+    `declared` says how many complete days to use, None: those of the declared look that is due.
+    """
     environment, guard, source = rollout.environment, rollout.guard, rollout.evidence_source
     days = wave_days(context, environment, wave, source)
     complete = complete_days(days)
-    declared = look_of(wave, len(complete))
+    declared = look_of(wave, len(complete)) if declared is None else declared
     used = complete[:declared]
     rows = context.evidence.owner_days(environment, guard, wave.number, used, source=source)
     before = _rows_before(context, rollout, wave)

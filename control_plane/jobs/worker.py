@@ -4,7 +4,7 @@ import logging
 import threading
 from datetime import date
 
-from control_plane.commands.promotions import carry_out, refuse_promotion
+from control_plane.commands.promotions import refuse_promotion
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, StoreUnavailable
 from control_plane.jobs.deciding import decide_overdue
@@ -18,6 +18,7 @@ from control_plane.jobs.looking import look_for_harm, request_due_looks
 from control_plane.jobs.pending import queue_pending
 from control_plane.jobs.planner import Planner
 from control_plane.jobs.planning import fail_plan
+from control_plane.jobs.promoting import promote
 from control_plane.jobs.retention import Retention
 from control_plane.jobs.sealing import latest_due_day, seal_due_days
 from control_plane.stores.jobs import Job, JobKind
@@ -128,7 +129,7 @@ class Worker:
                 case JobKind.EVALUATE:
                     evaluate_gate(self._context, environment, job.guard, job.number, fence=fence)
                 case JobKind.PROMOTE:
-                    carry_out(self._context, environment, job.guard, job.number)
+                    promote(self._context, environment, job.guard, job.number)
                 case JobKind.PLAN:
                     self._planner.put(environment, job)
                 case JobKind.LOOK:

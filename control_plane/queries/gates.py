@@ -4,8 +4,8 @@ import orjson
 
 from control_plane.commands.changes import load_environment, load_rollout
 from control_plane.commands.comparisons import WORDS, is_before_after
-from control_plane.commands.freshness import check_revision
 from control_plane.commands.promotions import PromotionRequest, check_evaluation
+from control_plane.commands.standing import check_standing
 from control_plane.context import Context
 from control_plane.errors import GuardwaveError, NotFound
 from control_plane.queries import cards
@@ -93,7 +93,7 @@ def _offer(
     request = PromotionRequest(evaluation.id, evaluation.digest or "", to, share)
     try:
         check_evaluation(context, environment, rollout, evaluation, request=request)
-        check_revision(context, rollout, evaluation)
+        check_standing(context, rollout, evaluation)
         why_not = None
     except GuardwaveError as error:
         why_not = str(error)

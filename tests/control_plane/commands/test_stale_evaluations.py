@@ -12,6 +12,7 @@ from control_plane.policy import parse
 from control_plane.queries.gates import gate_page
 from control_plane.state import CohortSums, Evaluation, PromotionStatus
 from reducer.vocabulary import Cohort, Invariant, Mode
+from tests.control_plane.hosts import logs
 from tests.control_plane.latches import release
 from tests.control_plane.lives import Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
@@ -226,6 +227,58 @@ def test_every_sum_that_metrics_and_coverage_rest_on_can_make_it_stale(evaluated
     told = f"everyone had {held + 5} {words} then and has {held} now"
     with pytest.raises(EvaluationStale, match=told):
         life.ask_promotion(with_sums(life, evaluation, **{name: held + 5}), Mode.WARN)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param("tokens", "tokens", id="tokens"),
+        pytest.param("turns", "model turns", id="turns"),
+    ],
+)
+def test_amounts_that_moved_by_more_than_is_tolerated_of_them_make_it_stale(evaluated, name, words):
+    life, evaluation = evaluated
+    held = getattr(evaluation.cohort_sums[0], name)
+    assert held >= 840
+    life.ask_promotion(with_sums(life, evaluation, **{name: round(held * 0.996)}), Mode.WARN)
+    told = f"everyone had {round(held * 0.994)} {words} then and has {held} now"
+    with pytest.raises(EvaluationStale, match=told):
+        life.ask_promotion(with_sums(life, evaluation, **{name: round(held * 0.994)}), Mode.WARN)
+
+
+def test_durations_that_came_late_make_it_stale(evaluated):
+    life, evaluation = evaluated
+    with pytest.raises(EvaluationStale, match="had 0 prompts with a duration then and has 840 now"):
+        life.ask_promotion(with_sums(life, evaluation, timed=0), Mode.WARN)
+
+
+def test_few_late_prompts_of_many_tokens_make_it_stale(evaluated):
+    life, evaluation = evaluated
+    tell_late(life, "late-0", tokens=40_000)
+    told = "everyone had 840000 tokens then and has 880000 now"
+    with pytest.raises(EvaluationStale, match=told):
+        life.ask_promotion(evaluation, Mode.WARN)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_refused"),
+    [
+        pytest.param(30.0, False, id="as long as the others"),
+        pytest.param(3_000.0, True, id="a hundred times as long"),
+        pytest.param(0.3, True, id="a hundred times as short"),
+    ],
+)
+def test_late_durations_that_move_the_typical_one_make_it_stale(evaluated, seconds, is_refused):
+    life, evaluation = evaluated
+    (first, *_) = life.prompts(life.today - timedelta(days=1))
+    late = [replace(first, prompt_id=name) for name in LATE]
+    ends = [each.end(**{"agent.guard.prompt.duration": seconds}) for each in late]
+    assert life.host.send(logs([*(each.start() for each in late), *ends])).body == b""
+    if is_refused:
+        with pytest.raises(EvaluationStale, match="typical duration of a prompt of everyone moved"):
+            life.ask_promotion(evaluation, Mode.WARN)
+    else:
+        assert life.ask_promotion(evaluation, Mode.WARN).status is PromotionStatus.PENDING
 
 
 def test_a_switch_of_treatment_that_came_late_is_never_tolerated(evaluated):
