@@ -55,7 +55,7 @@ def export(environment: str, *, output: Path | None, form: str) -> None:
     else:
         with store_context() as context, _opened(output) as file:
             days, owner_days = _write(file, sealed(archive_of(context, environment)))
-    tell(f"exported {environment}: {days} days, {owner_days:,} owner-days")
+    tell(f"exported {environment}: {_told(days, owner_days)}")
 
 
 @evidence.command(name="import")
@@ -71,8 +71,15 @@ def import_(archive: Path, *, reason: str) -> None:
     with store_context(may_be_new=True) as context, _lines(archive) as lines:
         done = import_archive(context, lines, actor=_ACTOR, reason=reason)
     tell(
-        f"imported {done.environment}: {done.days} days, {done.owner_days:,} owner-days; a latch "
-        "holds its modes at shadow"
+        f"imported {done.environment}: {_told(done.days, done.owner_days)}; a latch holds its "
+        "modes at shadow"
+    )
+
+
+def _told(days: int, owner_days: int) -> str:
+    return (
+        f"{days:,} {'day' if days == 1 else 'days'}, "
+        f"{owner_days:,} {'owner-day' if owner_days == 1 else 'owner-days'}"
     )
 
 

@@ -6,6 +6,7 @@ partitions; `environment=NAME/_archive.ndjson` holds the other lines, which they
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -61,22 +62,35 @@ def written(directory: Path, lines: Iterable[tuple[Line, bytes]]) -> tuple[int, 
     head, told = next(stream)
     assert isinstance(head, Head)  # every archive begins so
     place = directory / f"environment={head.environment}"
+    # Readers pass over a name that begins so: what a kill leaves is no evidence.
+    partial = directory / f"_{place.name}.partial"
+    if place.exists():
+        raise click.ClickException(f"{place} exists; name another directory")
+    is_new = not directory.exists()
     try:
-        place.mkdir(parents=True)
+        partial.mkdir(parents=True)
     except FileExistsError as error:
-        raise click.ClickException(f"{place} exists; name another directory") from error
+        raise click.ClickException(
+            f"{partial} exists: an export is writing it, or one was killed; remove it if none is"
+        ) from error
     except OSError as error:
-        raise click.ClickException(f"{place} cannot be made: {error}") from error
-    is_whole = False
+        raise click.ClickException(f"{partial} cannot be made: {error}") from error
     try:
-        counted = _write(place, told, stream)
-        is_whole = True
+        counted = _write(partial, told, stream)
+        partial.rename(place)
     except OSError as error:
         raise click.ClickException(f"{place} cannot be written: {error}") from error
     finally:
-        if not is_whole:
-            shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        if is_new:
+            _remove_if_empty(directory)
     return counted
+
+
+def _remove_if_empty(directory: Path) -> None:
+    """Leave no directory of a failed export, which readers would take for a frame without rows."""
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def _write(place: Path, head: bytes, lines: Iterable[tuple[Line, bytes]]) -> tuple[int, int]:

@@ -49,9 +49,12 @@ def archive_of(context: Context, environment: str) -> Iterator[Line]:
             yield from context.pages.owner_days(environment, with_owners, place)
     now = load_environment(context, environment)
     if now.head != held.head or _revisions(context, environment, days) != revisions:
+        again = "export it again"
+        if context.clock.speed != 1.0:
+            # A demo seals a day in the time that an export may take: it might never succeed.
+            again = "days of a demo pass in seconds: stop the demo, then export it"
         raise StateConflict(
-            f"{environment} changed while it was exported (a rollout, or a sealed day); export it "
-            "again"
+            f"{environment} changed while it was exported (a rollout, or a sealed day); {again}"
         )
 
 

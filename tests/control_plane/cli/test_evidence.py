@@ -5,6 +5,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -161,6 +162,13 @@ def test_evidence_goes_from_stdout_to_stdin_and_words_to_stderr(cli, life, elsew
     done = cli.imported("-", stdin=told.stdout_bytes)
     assert (done.exit_code, done.stdout) == (0, "")
     assert "a latch holds its modes at shadow" in done.stderr
+
+
+def test_one_day_is_told_as_one(cli, life):
+    life.calendar.now += timedelta(hours=1)
+    life.host.tell(next(iter(life.prompts(life.today))))
+    told = cli.exported()
+    assert told.stderr == f"exported {ENVIRONMENT}: 1 day, 1 owner-day\n"
 
 
 def test_a_compressed_file_is_read_as_it_is(cli, life, elsewhere, tmp_path):
