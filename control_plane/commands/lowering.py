@@ -1,37 +1,37 @@
-"""What a rollback and a latch do alike: which rollouts move, what is written, said and verified."""
+"""What rollback, latch and release do alike: who moves, what is written, said and verified."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from control_plane.commands.changes import Note, close_wave, put_rollout, shadow_wave
 from control_plane.commands.outranked import named
 from control_plane.context import Context
 from control_plane.state import Action, Actor, Environment, Lowering, Promotion, Rollback
 from control_plane.stores.environments import Put
-from reducer.rollout.ladder import Latched, Refusal, RolledBack, apply
+from reducer.rollout.ladder import Latched, Refusal, apply
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
 
 
-def moves_of(
-    context: Context,
-    before: Environment,
-    event: RolledBack | Latched,
-    *,
-    guards: Sequence[str],
-) -> tuple[tuple[Rollout, Rollout], ...]:
-    """Return the rollouts of these guards that the event changes, each before and after it."""
-    pairs: list[tuple[Rollout, Rollout]] = []
-    for rollout in context.environments.rollouts(before):
-        if rollout.guard not in guards:
-            continue
-        after = apply(rollout, event)
-        if not isinstance(after, Refusal) and after is not rollout:
-            pairs.append((rollout, after))
-    return tuple(pairs)
+class Move(NamedTuple):
+    """A rollout that changes, before and after it."""
+
+    before: Rollout
+    after: Rollout
 
 
-def writes_of(context: Context, moves: Sequence[tuple[Rollout, Rollout]]) -> tuple[Put, ...]:
+def moves_of(rollouts: Sequence[Rollout]) -> tuple[Move, ...]:
+    """Return each rollout with what it is when all that was known of it holds no more.
+
+    One that is off stays off with another generation; any other is in shadow, in a new shadow wave
+    and with another salt epoch.
+    """
+    pairs = [(rollout, apply(rollout, Latched())) for rollout in rollouts]
+    return tuple(Move(each, after) for each, after in pairs if not isinstance(after, Refusal))
+
+
+def writes_of(context: Context, moves: Sequence[Move]) -> tuple[Put, ...]:
     """Return the writes of moved rollouts: their old waves closed, their shadow waves opened."""
     return tuple(
         write
@@ -47,13 +47,13 @@ def writes_of(context: Context, moves: Sequence[tuple[Rollout, Rollout]]) -> tup
 def record_of(
     context: Context,
     before: Environment,
-    moves: Sequence[tuple[Rollout, Rollout]],
+    moves: Sequence[Move],
     *,
     actor: Actor,
     reason: str,
     guards: Sequence[str],
 ) -> Rollback:
-    """Return the next rollback of the environment; `changed` says whether a phase went down."""
+    """Return the next rollback; `changed` says whether a rollout was lowered or began anew."""
     lowerings = tuple(
         Lowering(after.guard, rollout.phase, after.phase, after.generation)
         for rollout, after in moves
@@ -64,7 +64,7 @@ def record_of(
         at=context.clock.now(),
         actor=actor,
         reason=reason,
-        changed=bool(lowerings),
+        changed=any(after.wave for _, after in moves),
         lowerings=lowerings,
         guards=tuple(guards),
     )
@@ -72,13 +72,19 @@ def record_of(
 
 def note_of(
     record: Rollback,
-    moves: Sequence[tuple[Rollout, Rollout]],
+    moves: Sequence[Move],
     action: Action,
     environment: str,
     *,
     refused: Sequence[Promotion] = (),
 ) -> Note:
-    """Name every guard that moved and every promotion that was refused.
+    """Name every guard that moved and every promotion that was refused."""
+    note = Note(record.actor, action, environment, record.reason)
+    return naming(note, moves, also=named(refused))
+
+
+def naming(note: Note, moves: Sequence[Move], *, also: Sequence[str] = ()) -> Note:
+    """Return the note with every guard that moved in its target, and what else is to be told.
 
     The generations of one moved guard go into the entry's own fields, which have room for one.
     """
@@ -89,21 +95,19 @@ def note_of(
         else f"{after.guard} generation {before.generation} -> {after.generation}"
         for before, after in moves
     ]
-    parts = ", ".join((*moved, *named(refused)))
-    return Note(
-        record.actor,
-        action,
-        f"{environment}: {parts}" if parts else environment,
-        record.reason,
-        generation_before=moves[0][0].generation if is_one else None,
-        generation_after=moves[0][1].generation if is_one else None,
+    parts = ", ".join((*moved, *also))
+    return replace(
+        note,
+        target=f"{note.target}: {parts}" if parts else note.target,
+        generation_before=moves[0].before.generation if is_one else None,
+        generation_after=moves[0].after.generation if is_one else None,
     )
 
 
 def left_by(
     context: Context,
     before: Environment,
-    moves: Sequence[tuple[Rollout, Rollout]],
+    moves: Sequence[Move],
     *,
     guards: Sequence[str],
 ) -> tuple[Rollout, ...]:

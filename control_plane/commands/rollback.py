@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from control_plane.commands.beginning_anew import to_begin_anew
 from control_plane.commands.changes import (
     Change,
     Decision,
@@ -17,6 +18,7 @@ from control_plane.commands.changes import (
 from control_plane.commands.lowering import (
     left_by,
     moves_of,
+    naming,
     note_of,
     record_of,
     verified,
@@ -37,7 +39,6 @@ from control_plane.state import (
 )
 from control_plane.stores.environments import Write
 from control_plane.stores.incidents import put_rollback, put_violation
-from reducer.rollout.ladder import Latched, RolledBack
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Invariant, Mode
 
@@ -71,12 +72,12 @@ class _Answer(NamedTuple):
 def roll_back(
     context: Context, environment: str, *, actor: Actor, reason: str, guard: str | None = None
 ) -> Rollback:
-    """Return one guard, or all guards of the environment, to shadow.
+    """Return one guard, or all guards of the environment, to shadow, in a new shadow wave.
 
     Nothing of the state can refuse it. Every pending promotion of these guards is refused in the
-    same commit, in shadow and off too. When there is nothing to lower and nothing to refuse, the
-    newest rollback that was about the guard is answered with `changed` False, and one with id 0
-    when there is none; what is verified then is the phases as they are.
+    same commit, in shadow and off too. When no rollout is lowered or begins anew and no promotion
+    is refused, the newest rollback that was about the guard is answered with `changed` False, and
+    one with id 0 when there is none; what is verified then is the phases as they are.
 
     Raises:
         InvalidField: the reason is too short.
@@ -89,7 +90,7 @@ def roll_back(
         # What waits is read before the phases: a promotion that is carried out in between is seen
         # in one of the two. An answer that nothing was to do is not compared by any commit.
         refused = refused_pending(context, environment, guards=guards, reason=reason)
-        moves = moves_of(context, before, RolledBack(), guards=guards)
+        moves = moves_of(to_begin_anew(context, before, guards=guards))
         left = left_by(context, before, moves, guards=guards)
         record = record_of(context, before, moves, actor=actor, reason=reason, guards=guards)
         if not moves and not refused:
@@ -160,7 +161,7 @@ def _latched(
     context: Context, before: Environment, violations: tuple[Violation, ...]
 ) -> Change[_Answer | None]:
     newest = violations[-1]
-    moves = moves_of(context, before, Latched(), guards=before.guards)
+    moves = moves_of(context.environments.rollouts(before))
     record = record_of(
         context, before, moves, actor=SYSTEM, reason=_reason(newest), guards=before.guards
     )
@@ -209,13 +210,13 @@ def acknowledge(
 ) -> Environment:
     """Release the latch, naming the newest violation recorded; a newer one refuses it.
 
-    A full latch may have seen more than it recorded, and after any evaluation: its release counts
-    one violation more, so that only an evaluation made after the release can promote.
+    Every rollout that is not off begins anew in the same commit, in a new shadow wave: what a full
+    latch saw and did not record was in no day that counts, and no evaluation made before promotes.
+    One that an import left above shadow is in shadow then.
 
     Raises:
         NotFound: no such environment or rollback.
-        StateConflict: the environment is not latched by this rollback, a newer violation came, or a
-            rollout is above shadow, as one that was imported may be.
+        StateConflict: the environment is not latched by this rollback, or a newer violation came.
     """
     reason = check_reason(reason)
 
@@ -232,24 +233,15 @@ def acknowledge(
                 f"the newest violation is {newest}, not {last_violation}; look at it before you "
                 "acknowledge"
             )
-        _check_in_shadow(context, before)
-        violations = before.violations + (1 if _is_full(before.latch) else 0)
-        after = replace(before, latch=None, violations=violations)
-        note = Note(actor, Action.ACKNOWLEDGED, f"rollback {rollback}, violation {newest}", reason)
-        return Change(after, (), note, after)
+        rollouts = context.environments.rollouts(before)
+        moves = moves_of([each for each in rollouts if each.phase is not Mode.OFF])
+        target = f"rollback {rollback}, violation {newest}"
+        note = naming(Note(actor, Action.ACKNOWLEDGED, target, reason), moves)
+        after = replace(before, latch=None)
+        return Change(after, writes_of(context, moves), note, after)
 
     change(context, environment, decide)
     return load_environment(context, environment)
-
-
-def _check_in_shadow(context: Context, before: Environment) -> None:
-    rollouts = context.environments.rollouts(before)
-    above = [each.guard for each in rollouts if each.phase.rank > Mode.SHADOW.rank]
-    if above:
-        raise StateConflict(
-            f"{', '.join(above)} of {before.name} came above shadow by an import, which only the "
-            "latch holds down; roll the environment back first"
-        )
 
 
 def unknown_of(

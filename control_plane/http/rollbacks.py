@@ -98,8 +98,10 @@ def roll_back(path: EnvironmentPath, body: NewRollback) -> Response:
     """Return one guard, or all of the environment, to shadow, from any phase, at any generation.
 
     Neither If-Match nor Idempotency-Key nor Content-Type is looked at: nothing but a missing
-    reason or right stands in the way. Pending promotions of these guards are refused with it. 200
-    with `changed: false` says that nothing was above shadow and no promotion waited.
+    reason or right stands in the way. Pending promotions of these guards are refused with it, and
+    each guard that is not off begins a new shadow wave. 200 with `changed: false` says that nothing
+    was left to do: no promotion waited, and each guard was off, held by a latch, or had begun anew
+    on this day.
     """
     actor = requests.require(Role.OPERATOR, path.environment)
     record = roll_back_now(
@@ -122,7 +124,8 @@ def acknowledge_rollback(
 ) -> Response:
     """Release the latch, naming the newest violation that was recorded; needs If-Match.
 
-    A latch records 1,000 violations; later ones change nothing until it is released.
+    A latch records 1,000 violations; later ones change nothing until it is released. Each guard
+    that is not off begins a new shadow wave with it, so that no day under the latch counts.
     """
     actor = requests.require(Role.OPERATOR, path.environment)
     environment = acknowledge(

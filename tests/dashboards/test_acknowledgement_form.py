@@ -37,7 +37,9 @@ def test_an_acknowledgement_releases_the_latch_and_raises_nothing(
 
     assert answer.status_code == 303
     assert load_environment(control, "internal").latch is None
-    assert "The latch of internal is released." in client.get(answer.headers["Location"]).text
+    said = client.get(answer.headers["Location"]).text
+    assert "The latch of internal is released." in said
+    assert "begins anew in shadow, its days at zero" in said
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_rollback_page_says_what_happens_to_how_many_owners(render: Render) 
 
     assert "● enforce (5 % of owners enforced) → ◔ shadow" in said
     assert "enforced62● enforce◔ shadow" in said
-    assert "identical_call ◔ shadow: stays as it is." in said
+    assert "identical_call ◔ shadow: stays, and its days start again from zero." in said
     assert "public-cloud is not touched." in said
 
 
@@ -38,7 +38,22 @@ def test_rolling_back_twice_is_told_as_such(render: Render) -> None:
     said = words(rollback_of(render, page=page, outcome="unchanged"))
 
     assert "internal is already in shadow." in said
+    assert "the days of each shadow wave start again from zero" in said
     assert "There was nothing to lower" in said
+
+
+def test_under_a_latch_a_rollback_starts_no_days_again(render: Render) -> None:
+    page = replace(
+        samples.ROLLBACK_PAGE,
+        consequences=samples.ROLLBACK_PAGE.consequences[1:],
+        latched=samples.LATCHED_PART,
+    )
+
+    said = words(rollback_of(render, page=page))
+
+    assert "identical_call ◔ shadow: stays as it is." in said
+    assert "internal stays in shadow, its days start again from zero" in said
+    assert "the days of each shadow wave" not in said
 
 
 def test_an_error_is_text_that_its_field_points_to(render: Render) -> None:

@@ -127,7 +127,7 @@ def test_a_violation_in_shadow_latches_and_begins_the_dwell_again(store):
     before = rollout(world)
     record = latch(world.context, ENVIRONMENT, [violation()])
     assert record is not None
-    assert (record.changed, record.lowerings) == (False, ())
+    assert (record.changed, record.lowerings) == (True, ())
     assert environment_of(world.context).latch is not None
     after = rollout(world)
     assert (after.phase, after.generation) == (Mode.SHADOW, before.generation + 1)
@@ -207,7 +207,10 @@ def test_a_person_releases_the_latch_with_the_newest_violation(raised):
     assert release(raised, rollback=1, last_violation=1).latch is None
     assert rollout(raised).phase is Mode.SHADOW
     entry = newest_entry(raised)
-    assert (entry["action"], entry["target"]) == (Action.ACKNOWLEDGED, "rollback 1, violation 1")
+    assert (entry["action"], entry["target"]) == (
+        Action.ACKNOWLEDGED,
+        f"rollback 1, violation 1: {GUARD}",
+    )
 
 
 def test_a_newer_violation_refuses_the_acknowledgement(raised):

@@ -50,7 +50,7 @@ def test_the_audit_entry_names_every_refused_promotion(life):
     back(life)
     entry = entries(life)[0]
     assert (entry["action"], entry["reason"]) == (Action.ROLLED_BACK, WHY)
-    assert entry["target"] == f"{ENVIRONMENT}: " + ", ".join(
+    assert entry["target"] == f"{ENVIRONMENT}: {GUARD}, " + ", ".join(
         f"refused promotion {number} of {GUARD}" for number in numbers
     )
 
