@@ -4,12 +4,22 @@ Types are looked at when a record is built: a host's code may pass anything, and
 or number belongs could hold what must not leave the host.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeGuard
+from typing import TypeAlias
 
+from control_plane.client.words import (
+    Unfit,
+    count_of,
+    flag_of,
+    identifier_of,
+    is_count,
+    is_number,
+    word_of,
+)
 from reducer import contract
-from reducer.guards.transition import BatchBucket, FailureBucket, Transition, is_identifier
+from reducer.guards.transition import BatchBucket, FailureBucket, Transition
 from reducer.vocabulary import (
     Decision,
     ExecutionStatus,
@@ -22,6 +32,24 @@ from reducer.vocabulary import (
     ToolType,
 )
 
+# Label, field of a transition, and the words it may hold.
+_Labelled: TypeAlias = tuple[tuple[str, str, type[StrEnum]], ...]
+_REQUIRED: _Labelled = (
+    (contract.ROUTE, "route", Route),
+    (contract.MODE, "mode", Mode),
+    (contract.PHASE_FROM, "phase_from", GuardPhase),
+    (contract.PHASE_TO, "phase_to", GuardPhase),
+    (contract.DECISION, "decision", Decision),
+)
+_OPTIONAL: _Labelled = (
+    (contract.RESET_REASON, "reset_reason", ResetReason),
+    (contract.FAILURE_BUCKET, "failure_count", FailureBucket),
+    (contract.BATCH_BUCKET, "batch_count", BatchBucket),
+    (contract.TOOL_TYPE, "tool_type", ToolType),
+    (contract.TERMINAL_STATUS, "terminal_status", TerminalStatus),
+    (contract.EXECUTION_STATUS, "execution_status", ExecutionStatus),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PromptEnd:
@@ -29,7 +57,8 @@ class PromptEnd:
 
     `duration_seconds` runs from the prompt's start to its end; `turns` are requests to a model;
     `calls_after_would_stop` are the tool calls that ran after a guard's first `would_stop`. A
-    number beyond the contract's limits (a day, 2^31 - 1, 2^53 - 1 tokens) counts as unknown.
+    number beyond the contract's limits (a day, 2^31 - 1, 2^53 - 1 tokens) counts as unknown. The
+    outcome may be given as its plain word.
     """
 
     outcome: Outcome
@@ -41,52 +70,59 @@ class PromptEnd:
     calls_after_would_stop: int | None = None
 
     @property
-    def wrong_numbers(self) -> int:
-        """How many fields hold something that is no number; they count as unknown."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        del given["outcome"]
-        taken = given.pop("duration_seconds")
-        wrong = [each for each in given.values() if each is not None and type(each) is not int]
-        return len(wrong) + (taken is not None and not _is_number(taken))
-
-    @property
     def tokens(self) -> int | None:
         """Input and output tokens together, None unless both are known."""
-        spent = _count(self.input_tokens, contract.TOKEN_LIMIT)
-        made = _count(self.output_tokens, contract.TOKEN_LIMIT)
+        spent = count_of(self.input_tokens, contract.TOKEN_LIMIT)
+        made = count_of(self.output_tokens, contract.TOKEN_LIMIT)
         return None if spent is None or made is None else spent + made
 
     @property
     def known_turns(self) -> int | None:
         """The turns, None where they are no count."""
-        return _count(self.turns, contract.COUNT_LIMIT)
+        return count_of(self.turns, contract.COUNT_LIMIT)
 
     @property
     def known_duration_seconds(self) -> float | None:
         """The duration, None where it is no time a prompt can take (a clock that was set back)."""
         taken = self.duration_seconds
-        if not _is_number(taken) or not 0 <= taken <= contract.DURATION_LIMIT_SECONDS:
+        if not is_number(taken) or not 0 <= taken <= contract.DURATION_LIMIT_SECONDS:
             return None
         return float(taken)
+
+
+def wrong_numbers(end: PromptEnd) -> tuple[Unfit, ...]:
+    """Return a refusal for each field that holds something else than a number; it is unknown."""
+    counts = ("turns", "tool_calls", "input_tokens", "output_tokens", "calls_after_would_stop")
+    wrong = [
+        Unfit(f"PromptEnd.{name}", found, "a whole number, or None where it is not known")
+        for name in counts
+        if (found := getattr(end, name)) is not None and not is_count(found)
+    ]
+    taken = end.duration_seconds
+    if taken is not None and not is_number(taken):
+        seconds = Unfit("PromptEnd.duration_seconds", taken, "seconds, or None if not known")
+        wrong.append(seconds)
+    return tuple(wrong)
 
 
 def of_end(end: PromptEnd) -> dict[str, str | int | float]:
     """Return what `prompt.end` says beside the ids and the number of transitions.
 
     Raises:
-        TypeError: the outcome is no `Outcome`.
+        Unfit: the outcome is none.
     """
     most = contract.COUNT_LIMIT
     numbers: dict[str, int | float | None] = {
         contract.DURATION: end.known_duration_seconds,
         contract.TURNS: end.known_turns,
-        contract.TOOL_CALLS: _count(end.tool_calls, most),
-        contract.INPUT_TOKENS: _count(end.input_tokens, contract.TOKEN_LIMIT),
-        contract.OUTPUT_TOKENS: _count(end.output_tokens, contract.TOKEN_LIMIT),
-        contract.CALLS_AFTER_WOULD_STOP: _count(end.calls_after_would_stop, most),
+        contract.TOOL_CALLS: count_of(end.tool_calls, most),
+        contract.INPUT_TOKENS: count_of(end.input_tokens, contract.TOKEN_LIMIT),
+        contract.OUTPUT_TOKENS: count_of(end.output_tokens, contract.TOKEN_LIMIT),
+        contract.CALLS_AFTER_WOULD_STOP: count_of(end.calls_after_would_stop, most),
     }
     known = {key: value for key, value in numbers.items() if value is not None}
-    return {contract.OUTCOME: value_of(end.outcome, Outcome), **known}
+    outcome = word_of(end.outcome, Outcome, "PromptEnd.outcome")
+    return {contract.OUTCOME: outcome.value, **known}
 
 
 def labels_of(transition: Transition) -> dict[str, str]:
@@ -95,82 +131,52 @@ def labels_of(transition: Transition) -> dict[str, str]:
     No prompt, ordinal or error type: a metric attribute must never tell prompts apart.
 
     Raises:
-        TypeError: a field holds something that is none of its words.
+        Unfit: a field holds something that is none of its words.
     """
-    labels = {
-        contract.ROUTE: value_of(transition.route, Route),
-        contract.MODE: value_of(transition.mode, Mode),
-        contract.PHASE_FROM: value_of(transition.phase_from, GuardPhase),
-        contract.PHASE_TO: value_of(transition.phase_to, GuardPhase),
-        contract.DECISION: value_of(transition.decision, Decision),
-        contract.GUARD: transition.guard,
-    }
-    optional: tuple[tuple[str, object, type[StrEnum]], ...] = (
-        (contract.RESET_REASON, transition.reset_reason, ResetReason),
-        (contract.FAILURE_BUCKET, transition.failure_count, FailureBucket),
-        (contract.BATCH_BUCKET, transition.batch_count, BatchBucket),
-        (contract.TOOL_TYPE, transition.tool_type, ToolType),
-        (contract.TERMINAL_STATUS, transition.terminal_status, TerminalStatus),
-        (contract.EXECUTION_STATUS, transition.execution_status, ExecutionStatus),
-    )
-    for key, word, words in optional:
+    labels = {contract.GUARD: transition.guard}
+    for key, name, words in _REQUIRED:
+        labels[key] = word_of(getattr(transition, name), words, f"Transition.{name}").value
+    for key, name, words in _OPTIONAL:
+        word = getattr(transition, name)
         if word is not None:
-            labels[key] = value_of(word, words)
+            labels[key] = word_of(word, words, f"Transition.{name}").value
     return labels
 
 
 def of_transition(
-    transition: Transition, *, sequence: int, is_history_preserved: bool | None
+    transition: Transition,
+    labels: Mapping[str, str],
+    *,
+    sequence: int,
+    is_history_preserved: bool | None,
 ) -> dict[str, str | int | bool]:
-    """Return what the event says beside the ids; the history is spoken of with a stop only.
+    """Return what the event says beside the ids: its `labels`, as `labels_of` gives them, and more.
+
+    The history is spoken of with a stop only.
 
     Raises:
-        TypeError: a field of the transition, or what is said of the history, is of another type.
+        Unfit: a field of the transition, or what is said of the history, is of another type.
     """
-    ordinal = _count(transition.candidate_ordinal, contract.COUNT_LIMIT)
+    ordinal = count_of(transition.candidate_ordinal, contract.COUNT_LIMIT)
     if ordinal is None:
-        raise TypeError("candidate_ordinal is no count")
+        field = "Transition.candidate_ordinal"
+        raise Unfit(field, transition.candidate_ordinal, "a whole number from 0")
     attributes: dict[str, str | int | bool] = {
-        **labels_of(transition),
+        **labels,
         contract.SEQUENCE: sequence,
         contract.ORDINAL: ordinal,
     }
     if transition.is_batch_complete is not None:
-        attributes[contract.BATCH_COMPLETE] = _flag(transition.is_batch_complete)
+        attributes[contract.BATCH_COMPLETE] = flag_of(
+            transition.is_batch_complete, "Transition.is_batch_complete"
+        )
     if transition.error_type is not None:
-        attributes[contract.ERROR_TYPE] = _identifier(transition.error_type)
-    if is_history_preserved is not None and transition.decision is Decision.STOPPED:
-        attributes[contract.HISTORY_PRESERVED] = _flag(is_history_preserved)
+        attributes[contract.ERROR_TYPE] = identifier_of(
+            transition.error_type, "Transition.error_type"
+        )
+    is_stop = labels[contract.DECISION] == Decision.STOPPED.value
+    if is_stop and is_history_preserved is not None:
+        attributes[contract.HISTORY_PRESERVED] = flag_of(
+            is_history_preserved, "is_history_preserved"
+        )
     return attributes
-
-
-def value_of(word: object, words: type[StrEnum]) -> str:
-    """Return a word of a closed set as text.
-
-    Raises:
-        TypeError: it is none of the set's members; a text that spells one is none.
-    """
-    if not isinstance(word, words):
-        raise TypeError(f"a {type(word).__name__} is no {words.__name__}")
-    return word.value
-
-
-def _flag(found: object) -> bool:
-    if not isinstance(found, bool):
-        raise TypeError(f"a {type(found).__name__} is neither true nor false")
-    return found
-
-
-def _identifier(found: object) -> str:
-    if not is_identifier(found):
-        raise TypeError("error_type is no identifier")
-    return str(found)
-
-
-def _count(number: object, most: int) -> int | None:
-    # True is an int to Python and no count.
-    return number if type(number) is int and 0 <= number <= most else None
-
-
-def _is_number(found: object) -> TypeGuard[float]:
-    return type(found) in (int, float)

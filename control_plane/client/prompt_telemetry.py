@@ -3,8 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 from control_plane.client.answers import Assignment
-from control_plane.client.attributes import PromptEnd, labels_of, of_end, of_transition, value_of
+from control_plane.client.attributes import (
+    PromptEnd,
+    labels_of,
+    of_end,
+    of_transition,
+    wrong_numbers,
+)
 from control_plane.client.sink import Attributes, Labels, Sink, never_raising
+from control_plane.client.words import Unfit, is_number, word_of
 from reducer import contract
 from reducer.catalogue import GUARD_OF_LOOP
 from reducer.guards.transition import Transition
@@ -18,7 +25,8 @@ class PromptTelemetry:
 
     What makes no sense is not reported: a second start or end, anything of a guard without an
     assignment, a transition after the end, a disruption before it. Without any guard that is on,
-    nothing is. What is of another type than the signatures say is dropped and counted in
+    nothing is. Words are taken as members of their sets or as plain texts (`"completed"`). What is
+    of another type than the signatures say is dropped, logged once for each field and counted in
     `GuardTelemetry.failures`; no method raises.
     """
 
@@ -60,20 +68,24 @@ class PromptTelemetry:
         """
         if self._is_ended:
             return
+        if not isinstance(transitions, Iterable):
+            raise Unfit("transitions", transitions, "a sequence of Transition, as a step holds it")
         for transition in transitions:
             # One by one: a record that can't be built must not take the others with it.
             self._decided(transition, is_history_preserved=is_history_preserved)
 
     @never_raising
     def _decided(self, transition: Transition, *, is_history_preserved: bool | None) -> None:
+        if not isinstance(transition, Transition):
+            raise Unfit("transitions[]", transition, "a Transition, as step.transitions holds it")
         ids = self._of_guard.get(transition.guard)
         if ids is None:
             return
         sequence = self._transitions + 1
-        said = of_transition(
-            transition, sequence=sequence, is_history_preserved=is_history_preserved
-        )
         labels = labels_of(transition)
+        said = of_transition(
+            transition, labels, sequence=sequence, is_history_preserved=is_history_preserved
+        )
         # Now the record is there, the number is spent: if it's lost from here on, a gap says so.
         self._transitions = sequence
         self._sink.emit(contract.TRANSITION, {**ids, **said})
@@ -82,13 +94,13 @@ class PromptTelemetry:
     @never_raising
     def executed(self, status: ExecutionStatus) -> None:
         """Count a tool call that settled; only success and error are in the execution SLI."""
-        value = value_of(status, ExecutionStatus)
-        if status in _COUNTED:
+        settled = word_of(status, ExecutionStatus, "executed(status)")
+        if settled in _COUNTED:
             for labels in self._labels.values():
                 self._sink.add(
                     self._sink.instruments.executions,
                     1,
-                    {**labels, contract.EXECUTION_STATUS: value},
+                    {**labels, contract.EXECUTION_STATUS: settled.value},
                 )
 
     @never_raising
@@ -96,16 +108,20 @@ class PromptTelemetry:
         """Report, once per prompt, which protection ended its turn."""
         if not self._is_on or self._is_loop_reported:
             return
-        said = {contract.LOOP_TYPE: value_of(loop, LoopType)}
+        detected = word_of(loop, LoopType, "loop_detected(loop)")
+        said = {contract.LOOP_TYPE: detected.value}
         self._is_loop_reported = True
-        guard = GUARD_OF_LOOP.get(loop)
+        guard = GUARD_OF_LOOP.get(detected)
         of_guard = {} if guard is None else {contract.GUARD: guard}
         self._sink.emit(contract.LOOP_DETECTED, {**self._of_all, **of_guard, **said})
 
     @never_raising
     def violated(self, guard: str, invariant: Invariant) -> None:
         """Count an invariant that the host itself saw broken."""
-        said = {contract.INVARIANT: value_of(invariant, Invariant)}
+        broken = word_of(invariant, Invariant, "violated(invariant)")
+        said = {contract.INVARIANT: broken.value}
+        if not isinstance(guard, str):
+            raise Unfit("violated(guard)", guard, "the guard's name")
         labels = self._labels.get(guard)
         if labels is not None:
             self._sink.add(self._sink.instruments.violations, 1, {**labels, **said})
@@ -115,15 +131,18 @@ class PromptTelemetry:
         """Report the end, and how many transitions were reported before it."""
         if not self._is_on or self._is_ended:
             return
+        if not isinstance(end, PromptEnd):
+            raise Unfit("ended(end)", end, "a PromptEnd")
         said = of_end(end)
         self._is_ended = True
-        self._sink.failures += end.wrong_numbers
+        for unfit in wrong_numbers(end):
+            self._sink.refuse(unfit)
         self._sink.emit(
             contract.PROMPT_END, {**self._of_all, **said, contract.TRANSITIONS: self._transitions}
         )
         counters = self._sink.instruments
         for labels in self._labels.values():
-            stage = {**labels, contract.STAGE: "end", contract.OUTCOME: end.outcome.value}
+            stage = {**labels, contract.STAGE: "end", contract.OUTCOME: str(said[contract.OUTCOME])}
             self._sink.add(counters.prompts, 1, stage)
             if end.tokens is not None:
                 self._sink.add(counters.tokens, end.tokens, labels)
@@ -139,11 +158,14 @@ class PromptTelemetry:
         `offset_seconds` counts from the prompt's end. Later than that, and a second time of the
         same kind, it is no disruption of this prompt.
         """
-        said = {contract.DISRUPTION_KIND: value_of(kind, DisruptionKind)}
+        shown = word_of(kind, DisruptionKind, "disrupted(kind)")
+        if not is_number(offset_seconds):
+            raise Unfit("disrupted(offset_seconds)", offset_seconds, "seconds since the end")
         is_within = 0 <= offset_seconds <= contract.DISRUPTION_LIMIT_SECONDS
-        if not self._is_ended or not is_within or kind in self._disruptions:
+        if not self._is_ended or not is_within or shown in self._disruptions:
             return
-        self._disruptions.add(kind)
+        self._disruptions.add(shown)
+        said = {contract.DISRUPTION_KIND: shown.value}
         self._sink.emit(
             contract.DISRUPTION,
             {**self._of_all, **said, contract.DISRUPTION_OFFSET: float(offset_seconds)},

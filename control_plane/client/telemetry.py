@@ -7,9 +7,9 @@ code passes, and no method takes a text that could hold arguments, results, erro
 import re
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from hashlib import blake2b
-from typing import TypeGuard
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
@@ -17,6 +17,7 @@ from opentelemetry.metrics import MeterProvider
 from control_plane.client.answers import Assignment
 from control_plane.client.prompt_telemetry import PromptTelemetry
 from control_plane.client.sink import Sink, never_raising
+from control_plane.client.words import Unfit, is_count, word_of
 from reducer import contract
 from reducer.guards.modes import mode_on
 from reducer.vocabulary import Mode, Route
@@ -32,8 +33,8 @@ _ID_PARTS = 8
 class GuardTelemetry:
     """The telemetry door of one process: make one, share it between threads.
 
-    Without an SDK every call does nothing. With one that fails, `failures` grows and the host
-    goes on.
+    Without an SDK every call does nothing. With one that fails, `failures` grows, a log says why
+    once, and the host goes on.
     """
 
     def __init__(
@@ -64,22 +65,38 @@ class GuardTelemetry:
         does the prompt. `prompt_id` is opaque, 1 to 128 of `A-Z a-z 0-9 _ . : # @ ~ -`; a digest
         stands for any other text, a random id for none.
 
-        A second assignment of a guard, and one that is none, is dropped and counted in `failures`;
-        of an unknown route nothing is reported.
+        Modes and the route may be plain words. A second assignment of a guard, and one that is
+        none, is dropped, logged once and counted in `failures`; of an unknown route nothing is
+        reported.
         """
-        on: dict[str, Assignment] = {}
         try:
-            if type(route) is not Route:
-                raise TypeError("route is no Route")
-            for each in assignments:
-                if not _is_assignment(each) or each.guard in on:
-                    self._sink.failures += 1
-                elif mode_on(route, each.mode) is not Mode.OFF:
-                    on[each.guard] = each
-            return PromptTelemetry(self._sink, self._id_of(prompt_id), list(on.values()), route)
-        except Exception:  # noqa: BLE001  # what a host's code passes must not end its turn
-            self._sink.failures += 1
-            return PromptTelemetry(self._sink, uuid.uuid4().hex, (), Route.INTERACTIVE_FOREGROUND)
+            found = _route_of(route)
+            on = self._assignments_on(found, assignments)
+            return PromptTelemetry(self._sink, self._id_of(prompt_id), on, found)
+        except Unfit as unfit:
+            self._sink.refuse(unfit)
+        except Exception as error:  # noqa: BLE001  # what a host's code passes must not end its turn
+            why = f"prompt failed with {type(error).__name__}; see what it is given"
+            self._sink.drop("prompt", why)
+        return PromptTelemetry(self._sink, uuid.uuid4().hex, (), Route.INTERACTIVE_FOREGROUND)
+
+    def _assignments_on(self, route: Route, assignments: object) -> tuple[Assignment, ...]:
+        """Return those that report: one per guard, whose mode on this route is not off."""
+        if not isinstance(assignments, Iterable):
+            raise Unfit("assignments", assignments, "a sequence of Assignment, one per guard")
+        on: dict[str, Assignment] = {}
+        for each in assignments:
+            try:
+                found = _fit(each)
+            except Unfit as unfit:
+                self._sink.refuse(unfit)
+                continue
+            if found.guard in on:
+                why = "assignments holds two of one guard; give one per guard"
+                self._sink.drop("assignments[].guard", why)
+            elif mode_on(route, found.mode) is not Mode.OFF:
+                on[found.guard] = found
+        return tuple(on.values())
 
     def _id_of(self, prompt_id: object) -> str:
         if isinstance(prompt_id, str) and prompt_id:
@@ -89,35 +106,49 @@ class GuardTelemetry:
             whole = prompt_id.encode(errors="surrogatepass")
             return blake2b(whole, digest_size=_PROMPT_DIGEST_BYTES).hexdigest()
         if prompt_id is not None:
-            self._sink.failures += 1
+            remedy = "a text, or None for a random id"
+            self._sink.refuse(Unfit("prompt_id", prompt_id, remedy))
         return uuid.uuid4().hex
 
     @never_raising
     def evaluated(self, assignment: Assignment) -> None:
         """Report that a mode was resolved, as OpenTelemetry's event `feature_flag.evaluation`."""
-        if not _is_assignment(assignment):
-            raise TypeError("what was evaluated is no assignment")
+        found = _fit(assignment)
         attributes = {
-            contract.FLAG_KEY: f"{contract.FLAG_PREFIX}{assignment.guard}",
-            contract.FLAG_VARIANT: assignment.mode.value,
+            contract.FLAG_KEY: f"{contract.FLAG_PREFIX}{found.guard}",
+            contract.FLAG_VARIANT: found.mode.value,
         }
-        if assignment.generation is not None:
-            attributes[contract.FLAG_VERSION] = str(assignment.generation)
-        parts = (assignment.assignment_id or "").split(".")
+        if found.generation is not None:
+            attributes[contract.FLAG_VERSION] = str(found.generation)
+        parts = (found.assignment_id or "").split(".")
         if len(parts) == _ID_PARTS:
             attributes[contract.FLAG_CONTEXT_ID] = parts[2]
         self._sink.emit(contract.FLAG_EVALUATION, attributes)
 
 
-def _is_assignment(found: object) -> TypeGuard[Assignment]:
-    """Whether it is one whose fields are words and numbers, since they leave the host."""
-    return (
-        isinstance(found, Assignment)
-        and _is_text(found.guard, _GUARD)
-        and type(found.mode) is Mode
-        and (found.generation is None or type(found.generation) is int)
-        and (found.assignment_id is None or _is_text(found.assignment_id, _ASSIGNMENT_ID))
-    )
+def _route_of(found: object) -> Route:
+    spelled = Route.parse(found) if type(found) is str else None
+    return spelled if spelled is not None else word_of(found, Route, "prompt(route)")
+
+
+def _fit(found: object) -> Assignment:
+    """Return the assignment with its mode as a `Mode`; its fields leave the host as they are.
+
+    Raises:
+        Unfit: it is none, or a field is not what the contract has.
+    """
+    if not isinstance(found, Assignment):
+        raise Unfit("assignments[]", found, "an Assignment")
+    mode = word_of(found.mode, Mode, "Assignment.mode")
+    if not _is_text(found.guard, _GUARD):
+        raise Unfit("Assignment.guard", found.guard, "the guard's name, 1 to 48 of a-z 0-9 _")
+    if found.generation is not None and not is_count(found.generation):
+        remedy = "the whole number that the control plane gave, or None"
+        raise Unfit("Assignment.generation", found.generation, remedy)
+    if found.assignment_id is not None and not _is_text(found.assignment_id, _ASSIGNMENT_ID):
+        remedy = "the id that the control plane gave, as it is, or None"
+        raise Unfit("Assignment.assignment_id", found.assignment_id, remedy)
+    return found if found.mode is mode else replace(found, mode=mode)
 
 
 def _is_text(found: object, form: re.Pattern[str]) -> bool:

@@ -1,7 +1,9 @@
 """Why the client answered and not the control plane: in its answer, and in the log."""
 
 import json
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from reducer.vocabulary import Mode
 from tests.control_plane.client.answering_plane import GUARD, answer, why
 from tests.control_plane.web_workers import PATIENCE_S, free_port, until
 
+DOCS = Path(__file__).parents[3] / "docs" / "client.md"
 TOKEN = "gw_abcdefghijkm_secret"
 
 
@@ -213,3 +216,8 @@ def test_a_failed_question_is_logged_while_the_last_answer_still_holds(
     assert assignments.resolve(GUARD, "workspace-1") is first
     assert f"guard {GUARD}: no new assignment (unavailable): " in caplog.text
     assert "503 (the store is away)" in caplog.text
+
+
+def test_every_code_of_a_fallback_is_in_the_docs_with_what_happened():
+    explained = re.findall(r"^\| `([a-z_]+)` \| \S+ .* \| .+ \|$", DOCS.read_text(), re.MULTILINE)
+    assert set(FallbackReason) <= set(explained)

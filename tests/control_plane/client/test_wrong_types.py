@@ -1,4 +1,7 @@
-"""A host's code that passes what no type checker saw: dropped, counted, and never an error."""
+"""A host's code that passes what no type checker saw: dropped, counted, and never an error.
+
+What a log says of it is in test_words.py.
+"""
 
 import dataclasses
 import hashlib
@@ -10,7 +13,6 @@ from control_plane.client import Assignment, PromptEnd
 from reducer import contract as written
 from reducer.vocabulary import (
     DisruptionKind,
-    ExecutionStatus,
     Invariant,
     LoopType,
     Mode,
@@ -76,15 +78,6 @@ def test_a_transition_with_a_field_of_another_type_is_dropped_without_a_gap(door
     assert door.records().rejected == ()
 
 
-@pytest.mark.parametrize("word", ["native", "interactive_foreground", "tracked", "enforce"])
-@pytest.mark.parametrize("field", ["route", "mode", "phase_to", "decision", "tool_type"])
-def test_a_text_that_spells_a_word_is_none(door, field, word):
-    broken = dataclasses.replace(STOP)
-    object.__setattr__(broken, field, word)
-    door.telemetry.prompt(assignments=ASSIGNED).decided([broken])
-    assert (door.events(), dropped(door)) == ([], 1)
-
-
 @pytest.mark.parametrize("odd", [*ODD, pytest.param(-1, id="minus one")])
 def test_an_ordinal_is_a_count(door, odd):
     door.telemetry.prompt(assignments=ASSIGNED).decided(
@@ -131,13 +124,6 @@ def test_an_offset_of_another_type_leaves_the_disruption_to_be_told(door, offset
     assert dropped(door) == 1
     prompt.disrupted(DisruptionKind.RETRY, offset_seconds=1)
     assert door.events()[-1][1][written.DISRUPTION_OFFSET] == 1.0
-
-
-def test_a_wrong_execution_status_that_spells_one_is_not_counted(door):
-    door.telemetry.prompt(assignments=ASSIGNED).executed("success")
-    assert (door.points().records, dropped(door)) == ((), 1)
-    door.telemetry.prompt(assignments=ASSIGNED).executed(ExecutionStatus.SUCCESS)
-    assert len(door.points().records) == 2
 
 
 @pytest.mark.parametrize(
@@ -209,7 +195,7 @@ def test_what_is_no_text_for_a_prompt_id_gives_a_random_one(door, prompt_id):
         pytest.param(ASSIGNED[0], id="one of a guard that has one"),
         pytest.param(None, id="none"),
         pytest.param(TRICKY, id="something tricky"),
-        pytest.param(Assignment("other", "enforce"), id="a mode as text"),  # type: ignore[arg-type]  # as above
+        pytest.param(Assignment("other", "enforced"), id="a mode that is none"),  # type: ignore[arg-type]  # as above
         pytest.param(Assignment(PATH, Mode.WARN), id="a guard that is a path"),
         pytest.param(Assignment(7, Mode.WARN), id="a guard that is a number"),  # type: ignore[arg-type]  # as above
         pytest.param(Assignment("other", Mode.WARN, assignment_id=PATH), id="an id that is a path"),
@@ -225,7 +211,7 @@ def test_what_is_no_assignment_is_dropped_and_the_others_hold(door, odd):
     assert dropped(door) == 1
 
 
-@pytest.mark.parametrize("given", [{"assignments": 7}, {"route": "cron"}, {"route": None}])
+@pytest.mark.parametrize("given", [{"assignments": 7}, {"route": "phone"}, {"route": None}])
 def test_a_prompt_of_unknown_route_or_assignments_reports_nothing(door, given):
     prompt = door.telemetry.prompt(**{"assignments": ASSIGNED, **given})
     prompt.started()
@@ -234,6 +220,7 @@ def test_a_prompt_of_unknown_route_or_assignments_reports_nothing(door, given):
     assert (door.events(), dropped(door)) == ([], 1)
 
 
-def test_an_excluded_route_is_no_fault(door):
-    door.telemetry.prompt(assignments=ASSIGNED, route=Route.CRON).started()
+@pytest.mark.parametrize("route", [Route.CRON, "cron"])
+def test_an_excluded_route_is_no_fault(door, route):
+    door.telemetry.prompt(assignments=ASSIGNED, route=route).started()
     assert (door.events(), dropped(door)) == ([], 0)
