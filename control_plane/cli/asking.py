@@ -144,8 +144,8 @@ def _problem(content: bytes, status: int) -> str:
 
 def _make_a_token(command: str) -> str:
     return (
-        f"`{command}` prints a token that may, where the server was started or with its "
-        "GUARDWAVE_DATA or REDIS_URL"
+        f"`export GUARDWAVE_TOKEN=$({command})` sets one that may, where the server was started or "
+        "with its GUARDWAVE_DATA or REDIS_URL"
     )
 
 

@@ -115,7 +115,7 @@ def test_replay_says_which_variable_lacks_the_token(run, monkeypatch):
     monkeypatch.delenv("GUARDWAVE_TOKEN")
     found = run(NAME)
     assert (found.exit_code, "GUARDWAVE_TOKEN is not set" in found.stderr) == (2, True)
-    assert f"`guardwave token create --role viewer --environment {ENVIRONMENT}`" in found.stderr
+    assert f"$(guardwave token create --role viewer --environment {ENVIRONMENT})`" in found.stderr
 
 
 def test_a_file_that_is_no_bundle_is_refused(run, tmp_path):

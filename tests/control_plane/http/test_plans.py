@@ -127,7 +127,7 @@ def without_token(run, monkeypatch, settings):
 def test_the_command_that_an_error_names_makes_a_token_that_may_plan(run, monkeypatch, settings):
     found = without_token(run, monkeypatch, settings)
     assert (found.exit_code, found.stdout) == (2, "")
-    (command,) = re.findall(r"`guardwave ([^`]+)`", found.stderr)
+    (command,) = re.findall(r"GUARDWAVE_TOKEN=\$\(guardwave (.+?)\)`", found.stderr)
     token = CliRunner().invoke(main, shlex.split(command))
     assert token.exit_code == 0, token.stderr
     monkeypatch.setenv("GUARDWAVE_TOKEN", token.stdout.strip())
@@ -147,7 +147,7 @@ def test_a_token_that_may_not_plan_is_told_how_to_make_one(run, as_role, monkeyp
     found = run()
     assert (found.exit_code, found.stdout) == (1, "")
     assert status in found.stderr
-    assert f"`guardwave token create --role operator --environment {ENVIRONMENT}`" in found.stderr
+    assert f"$(guardwave token create --role operator --environment {ENVIRONMENT})`" in found.stderr
 
 
 @pytest.mark.parametrize(
