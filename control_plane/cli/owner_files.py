@@ -2,11 +2,18 @@
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 
 SEPARATORS = ",;\t|"
+# How files begin that are no text, and what to do about each.
+_NO_TEXT = {
+    b"\x1f\x8b": "it is compressed by gzip; unpack it, with gunzip for one",
+    b"PK\x03\x04": "it is a zip archive or a spreadsheet; save the sheet as CSV, in UTF-8",
+    b"PAR1": "it is a Parquet file; write its rows as CSV, with pandas for one",
+}
 
 
 def read_owner_file(file: Path) -> pd.DataFrame:
@@ -19,6 +26,7 @@ def read_owner_file(file: Path) -> pd.DataFrame:
     """
     text = _decoded(file.read_bytes())
     separator = _separator(text)
+    _refuse_twice(text, separator)
     try:
         table = pd.read_csv(
             io.StringIO(text),
@@ -46,6 +54,9 @@ def read_owner_file(file: Path) -> pd.DataFrame:
 
 
 def _decoded(data: bytes) -> str:
+    for beginning, told in _NO_TEXT.items():
+        if data.startswith(beginning):
+            raise ValueError(told)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -61,3 +72,15 @@ def _separator(text: str) -> str:
         return csv.Sniffer().sniff(text.partition("\n")[0], delimiters=SEPARATORS).delimiter
     except csv.Error:
         return ","
+
+
+def _refuse_twice(text: str, separator: str) -> None:
+    """Refuse a column that is there twice, which pandas would give another name."""
+    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    try:
+        named = Counter(name.strip() for name in next(rows, []))
+    except csv.Error as error:
+        raise ValueError(f"its header line cannot be read: {error}") from error
+    for name, times in named.items():
+        if name and times > 1:
+            raise ValueError(f"column {name!r} is there {times} times; keep one of them")

@@ -1,5 +1,6 @@
 """`guardwave analyze` on files as others write them: separators, other columns, far numbers."""
 
+import gzip
 import json
 from functools import cache
 from pathlib import Path
@@ -114,6 +115,36 @@ def test_a_file_that_is_not_utf_8_is_refused_by_its_line(tmp_path):
     found = run(str(file))
     assert found.exit_code == 1
     assert "line 3 holds the byte 0xe9, which is not UTF-8" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(gzip.compress, "compressed by gzip; unpack it", id="gzip"),
+        pytest.param(lambda data: b"PK\x03\x04" + data, "a spreadsheet; save", id="a spreadsheet"),
+        pytest.param(lambda data: b"PAR1" + data, "a Parquet file; write its rows", id="Parquet"),
+        pytest.param(
+            lambda data: data.replace(b"tokens,", b"tokens,tokens,", 1),
+            "column 'tokens' is there 2 times; keep one of them",
+            id="a column twice",
+        ),
+        pytest.param(
+            lambda data: data.replace(b"tokens,", b'tokens," tokens ",', 1),
+            "column 'tokens' is there 2 times; keep one of them",
+            id="a column twice, once with spaces",
+        ),
+        pytest.param(
+            lambda data: b'"' + data * 3, "its header line cannot be read", id="an open quote"
+        ),
+        pytest.param(lambda _: b"", "No columns to parse", id="an empty file"),
+    ],
+)
+def test_a_file_that_is_no_table_of_owners_is_refused_by_what_it_is(tmp_path, change, said):
+    file = tmp_path / "owners.csv"
+    file.write_bytes(change(FILE.read_bytes()))
+    found = run(str(file))
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert said in found.stderr
 
 
 @pytest.mark.parametrize(
