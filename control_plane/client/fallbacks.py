@@ -11,6 +11,8 @@ from reducer.vocabulary import Mode
 
 MOST_DETAIL_CHARACTERS = 300
 
+_TOKEN = re.compile(r"gw_[a-z0-9]{12}_[\w-]+")
+
 _REMEDIES = {
     400: "mend what it names",
     401: "make a token with `guardwave token create --role runtime --environment {environment}` "
@@ -135,6 +137,6 @@ def _detail(body: bytes, owner: str) -> str | None:
     if not isinstance(found, str):
         return None
     line = " ".join("".join(each if each.isprintable() else " " for each in found).split())
-    # A proxy may repeat the path it refused, and the owner in it.
-    masked = re.sub(rf"(?<!\w){re.escape(owner)}(?!\w)", "***", line)
+    # A proxy may repeat the path and the headers it refused: the owner, and the token.
+    masked = re.sub(rf"(?<!\w){re.escape(owner)}(?!\w)", "***", _TOKEN.sub("***", line))
     return masked[:MOST_DETAIL_CHARACTERS].rstrip(" .") or None

@@ -82,6 +82,7 @@ def problem(detail):
         pytest.param(problem("a\r\nb\x1b[31m c"), "(a b [31m c)", id="line ends and controls"),
         pytest.param(problem("x" * 9000), f"({'x' * 300})", id="far too long"),
         pytest.param(problem("no /a/workspace-1?x"), "(no /a/***?x)", id="an owner repeated"),
+        pytest.param(problem(f"Bearer {TOKEN}!"), "(Bearer ***!)", id="a token repeated"),
     ],
 )
 def test_what_a_refusal_says_is_one_short_line_without_the_owner(
@@ -91,6 +92,7 @@ def test_what_a_refusal_says_is_one_short_line_without_the_owner(
     found = assignments.resolve(GUARD, "workspace-1")
     assert f"the control plane refused with 404 {shown}; compare" in found.sentence
     assert "workspace-1" not in caplog.text
+    assert TOKEN not in caplog.text
     assert len(caplog.records) == 1
 
 
