@@ -66,7 +66,7 @@ def import_(archive: Path, *, reason: str) -> None:
 
     ARCHIVE is what export wrote: a file of NDJSON, with gzip or without, or a directory of Parquet.
     The environment's gates can be evaluated again there. Every mode stays at shadow: a latch holds
-    it until the environment was rolled back and the latch acknowledged.
+    it, and acknowledging that begins anew in shadow.
     """
     with store_context(may_be_new=True) as context, _lines(archive) as lines:
         done = import_archive(context, lines, actor=_ACTOR, reason=reason)

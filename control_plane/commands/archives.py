@@ -1,11 +1,14 @@
 """Takes an exported archive into a store that does not know its environment.
 
 What is imported can be judged again and raises nobody: the environment gets keys of its own, so
-that no owner of the archive is known by it, and a latch that holds every mode at shadow.
+that no owner of the archive is known by it, and a latch that holds every mode at shadow. Open waves
+end with the last day of the archive, so that no day of this store is added to them; the latch's
+release opens new ones.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from control_plane.commands.changes import (
@@ -38,9 +41,10 @@ from control_plane.queries.archive_lines import (
 )
 from control_plane.state import Action, Actor, Latch, Rollback
 from control_plane.stores.environments import Write
-from control_plane.stores.evidence_import import EvidenceImport
+from control_plane.stores.evidence_import import SEALED_AT, EvidenceImport
 from control_plane.stores.evidence_pages import Counted, PlacedOwnerDay
 from control_plane.stores.incidents import put_harm_look, put_rollback, put_violation
+from reducer.rollout.days import day_start
 from reducer.rollout.draw import Roster
 from reducer.rollout.phases import gate_for
 from reducer.rollout.state import Rollout
@@ -118,6 +122,7 @@ class _Taken:
     placed: list[PlacedOwnerDay] = field(default_factory=list)
     days: int = 0
     owner_days: int = 0
+    newest_sealed: date | None = None
 
     @property
     def is_full(self) -> bool:
@@ -133,6 +138,8 @@ class _Taken:
             case DayLine():
                 self.into.add_day(line.day, line.fields)
                 self.days += 1
+                if SEALED_AT in line.fields:
+                    self.newest_sealed = max(line.day, self.newest_sealed or line.day)
             case RolloutLine():
                 self.rollouts[check_guard_name(line.guard)] = line
             case WaveLine():
@@ -163,7 +170,8 @@ def _change(
     newest = max(violations, default=0)
     held = Latch(
         rollback=_LATCHED_BY,
-        reason="The evidence was imported. It raises nobody.",
+        reason="The evidence was imported: it can be judged and raises nobody, and no day of this "
+        "store is added to it.",
         at=now,
         # None of them is open: they were looked at where they happened, or make the gate say so.
         first_violation=newest + 1,
@@ -180,7 +188,7 @@ def _change(
     )
     writes = (
         *_rollouts(context, name, taken),
-        *_waves(name, taken),
+        *_waves(name, taken, ends_at=_end_of(head, taken)),
         *_incidents(name, taken),
         put_rollback(name, record),
     )
@@ -216,7 +224,18 @@ def _rollouts(context: Context, environment: str, taken: _Taken) -> Iterator[Wri
         )
 
 
-def _waves(environment: str, taken: _Taken) -> Iterator[Write]:
+def _end_of(head: Head, taken: _Taken) -> datetime:
+    """Return the midnight after which no day is the archive's: later ones were not over there.
+
+    A demo seals days that are in the future of the clock by which it is exported.
+    """
+    exported = day_start(head.exported_at.date())
+    if taken.newest_sealed is None:
+        return exported
+    return max(exported, day_start(taken.newest_sealed + timedelta(days=1)))
+
+
+def _waves(environment: str, taken: _Taken, *, ends_at: datetime) -> Iterator[Write]:
     for (guard, number), line in taken.waves.items():
         wave = line.wave
         roster = Roster(line.roster, wave.treated) if wave.roster_digest else None
@@ -226,6 +245,9 @@ def _waves(environment: str, taken: _Taken) -> Iterator[Write]:
                 f"the roster of wave {number} of {guard} does not have the size and the digest that"
                 " its wave names; export it again"
             )
+        rollout = taken.rollouts.get(guard)
+        if rollout is not None and rollout.wave == number and wave.closed_at is None:
+            wave = replace(wave, closed_at=max(wave.opened_at, ends_at))
         yield from put_wave(environment, guard, wave, roster)
 
 

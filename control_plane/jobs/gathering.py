@@ -76,7 +76,8 @@ def gather(
         environment=environment,
         guard=guard,
         gate=gate,
-        wave=wave,
+        # An imported wave is closed to further days. It was open where its days were lived.
+        wave=replace(wave, closed_at=None),
         declared_days=declared,
         days=tuple(
             WaveDay(each.day, each.is_complete, each.reason, notes_touching(source, each.notes))

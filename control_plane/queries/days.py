@@ -51,7 +51,8 @@ def wave_days(
     first complete days, so for that nothing may be left out.
     """
     now = context.clock.now()
-    last = now if wave.closed_at is None else min(now, wave.closed_at)
+    # What was closed at midnight has not touched the day that began then.
+    last = now if wave.closed_at is None else min(now, wave.closed_at - timedelta.resolution)
     first_day = wave.opened_at.date()
     if newest is not None:
         first_day = max(first_day, last.date() - timedelta(days=newest - 1))

@@ -18,10 +18,11 @@ from reducer.rollout.pseudonym import pack as pack_pseudonym
 
 # The store adds in doubles: beyond this one cannot tell neighbours apart.
 LARGEST = 2**53 - 1
+# The field of a day that says when it was sealed.
+SEALED_AT = "sealed_at"
 _KEPT_S = KEPT_DAYS * 86_400
 _AT_ONCE = 1000
 _HELD_S = 60
-_SEALED_AT = "sealed_at"
 
 
 class EvidenceImports:
@@ -82,7 +83,7 @@ class EvidenceImport:
     @unavailable()
     def add_day(self, day: date, held: Mapping[str, str]) -> None:
         """Write what is kept of a day beside owner-days and counters."""
-        seal = {_SEALED_AT: held[_SEALED_AT]} if _SEALED_AT in held else {}
+        seal = {SEALED_AT: held[SEALED_AT]} if SEALED_AT in held else {}
         pipe = self._redis.pipeline(transaction=False)
         for keys in self._shards:
             pipe.sadd(keys.days, day.isoformat())

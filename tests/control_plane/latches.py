@@ -8,9 +8,9 @@ from reducer.vocabulary import Invariant
 from tests.control_plane.worlds import ENVIRONMENT, OPERATOR, WHY, environment_of
 
 
-def latch_of(context: Context) -> Latch:
+def latch_of(context: Context, environment: str = ENVIRONMENT) -> Latch:
     """Return the latch that holds the environment."""
-    held = environment_of(context).latch
+    held = environment_of(context, environment).latch
     assert held is not None
     return held
 
@@ -31,15 +31,15 @@ def idle_violations(context: Context) -> dict[str, int]:
     return {name: count for name, count in counted.items() if "_violation:" in name}
 
 
-def release(context: Context) -> Environment:
+def release(context: Context, environment: str = ENVIRONMENT) -> Environment:
     """Acknowledge the newest violation of the latch that holds."""
-    held = latch_of(context)
+    held = latch_of(context, environment)
     return acknowledge(
         context,
-        ENVIRONMENT,
+        environment,
         held.rollback,
         last_violation=held.newest_violation,
         actor=OPERATOR,
         reason=WHY,
-        if_match=environment_etag(environment_of(context)),
+        if_match=environment_etag(environment_of(context, environment)),
     )

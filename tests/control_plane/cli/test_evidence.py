@@ -18,7 +18,6 @@ from control_plane.cli import main
 from control_plane.commands.owners import state_owner_facts
 from control_plane.commands.rollback import acknowledge, roll_back
 from control_plane.context import Context
-from control_plane.errors import StateConflict
 from control_plane.etags import environment_etag
 from control_plane.queries.owners import owner_view
 from control_plane.settings import Settings
@@ -198,7 +197,11 @@ def test_what_is_imported_gives_nobody_more_than_shadow(cli, warned, elsewhere, 
         assert found.allotment.reasons[0] is Reason.ROLLOUT_LATCHED
 
 
-def test_its_latch_is_released_in_shadow_alone(cli, warned, elsewhere, tmp_path):
+@pytest.mark.parametrize(
+    "is_rolled_back",
+    [pytest.param(True, id="rolled back first"), pytest.param(False, id="at once")],
+)
+def test_the_release_of_its_latch_ends_in_shadow(cli, warned, elsewhere, tmp_path, is_rolled_back):
     cli.exported("--output", tmp_path / "archive")
     cli.imported(tmp_path / "archive")
     there = context_over(elsewhere, clock=warned.calendar.clock)
@@ -214,13 +217,15 @@ def test_its_latch_is_released_in_shadow_alone(cli, warned, elsewhere, tmp_path)
             if_match=environment_etag(environment_of(there)),
         )
 
-    with pytest.raises(StateConflict, match="roll the environment back first"):
-        release()
-    assert roll_back(there, ENVIRONMENT, actor=OPERATOR, reason=WHY).is_verified
+    before = there.environments.rollout(ENVIRONMENT, GUARD)
+    assert before is not None
+    if is_rolled_back:
+        assert roll_back(there, ENVIRONMENT, actor=OPERATOR, reason=WHY).is_verified
     assert release().latch is None
     found = there.environments.rollout(ENVIRONMENT, GUARD)
     assert found is not None
-    assert (found.phase, found.reached) == (Mode.SHADOW, Mode.SHADOW)
+    assert (before.phase, found.phase, found.reached) == (Mode.WARN, Mode.SHADOW, Mode.SHADOW)
+    assert found.wave > before.wave
 
 
 def test_the_audit_says_who_imported_and_why(cli, life, elsewhere, tmp_path):
