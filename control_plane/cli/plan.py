@@ -103,9 +103,11 @@ def _print(made: JsonObject) -> None:
                 "no roster" if metric["owners_needed"] is None else str(metric["owners_needed"]),
                 _percent(metric.get("lacks_data")),
             )
-            if metric.get("remark") is not None:
+            remark = metric.get("remark")
+            # The sentence holds the remark about the metric that lacks data most often.
+            if remark is not None and str(remark) not in str(made["sentence"]):
                 of = f"{metric['metric']} at {share} for {wave['days']} days"
-                remarks.append(f"{of}: {metric['remark']}.")
+                remarks.append(f"{of}: {remark}.")
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
     for remark in remarks:
         click.echo(remark)

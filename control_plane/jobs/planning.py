@@ -172,7 +172,7 @@ def _remark(data: DataPlan) -> str | None:
     if data.lack is None:
         return None
     return (
-        "the power in closed form leaves out minimum data, which "
+        "power and owners needed in closed form leave out minimum data, which "
         f"{100 * data.short:g} % of draws lack, such as {data.lack}; the gate would call them "
         "unproven"
     )

@@ -174,6 +174,6 @@ def test_the_table_says_what_the_power_leaves_out(store, address, operator, monk
     assert "lacks data" in table.splitlines()[0]
     assert row.split()[-2:] == ["100", "%"]
     assert remark.startswith(
-        "the power in closed form leaves out minimum data, which 100 % of draws lack, such as "
-        "21 owners with data in warned (30 needed)"
+        "power and owners needed in closed form leave out minimum data, which 100 % of draws lack, "
+        "such as 21 owners with data in warned (30 needed)"
     )

@@ -97,9 +97,9 @@ def test_the_row_of_a_metric_says_when_its_power_leaves_out_minimum_data(week):
     assert rows["tokens"]["power"] > 0.9
     assert rows["tokens"]["lacks_data"] == 1.0
     remark = (
-        "the power in closed form leaves out minimum data, which 100 % of draws lack, such as 6 "
-        "owners with data in warned (30 needed), 6.0 effective owners in warned (10 needed); the "
-        "gate would call them unproven"
+        "power and owners needed in closed form leave out minimum data, which 100 % of draws lack, "
+        "such as 6 owners with data in warned (30 needed), 6.0 effective owners in warned (10 "
+        "needed); the gate would call them unproven"
     )
     assert rows["tokens"]["remark"] == remark
     assert " Of " in str(plan.sentence)
