@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
+from reducer.guards.mistakes import mistaken
 from reducer.guards.transition import is_identifier
 
 DIGEST_BYTES = 16
@@ -66,9 +67,9 @@ def fingerprint(tool: str, arguments: object, *, aliases: Mapping[str, str] | No
 
 def _named(tool: object) -> str:
     if not isinstance(tool, str):
-        raise ValueError(f"tool is a {type(tool).__name__}; give the resolved name of the tool")
+        raise mistaken("tool", tool, "pass its resolved name as a text")
     if not tool.strip():
-        raise UnreadableCall("tool is blank; give the resolved name of the tool")
+        raise UnreadableCall("tool is blank; pass its resolved name as a text")
     return tool
 
 

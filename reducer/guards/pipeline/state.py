@@ -106,14 +106,13 @@ class Pipeline(NamedTuple):
         check_modes(modes, route)
         mode_of = effective(modes, route)
         starts = {guard: Beginning(mode, route) for guard, mode in mode_of.items()}
-        limits = Limits() if limits is None else limits
-        if not isinstance(limits, Limits):
-            raise mistaken("limits", limits, "pass a Limits (reducer.guards.pipeline)")
-        return cls.begun(starts, limits)
+        return cls.begun(starts, Limits() if limits is None else limits)
 
     @classmethod
     def begun(cls, starts: Mapping[str, Beginning], limits: Limits) -> "Pipeline":
         """Return the pipeline of a new session, each guard in the mode and on the route given."""
+        if not isinstance(limits, Limits):
+            raise mistaken("limits", limits, "pass a Limits (reducer.guards.pipeline)")
         duplicate = starts[duplicate_call_id.GUARD]
         identical = starts[identical_call.GUARD]
         effects = starts[side_effect.GUARD]

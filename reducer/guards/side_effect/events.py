@@ -184,7 +184,7 @@ def check_call(call: object) -> None:
     if not isinstance(call, ToolCall):
         raise mistaken("call", call, "pass a ToolCall (reducer.guards.calls)")
     if not isinstance(call.tool, str):
-        raise mistaken("tool", call.tool, "pass the tool's resolved name as a text")
+        raise mistaken("tool", call.tool, "pass its resolved name as a text")
 
 
 def check_text(field: str, found: object) -> None:

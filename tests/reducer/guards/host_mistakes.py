@@ -39,6 +39,14 @@ def limited(limits):
     return Pipeline.start({}, limits=limits)
 
 
+def laddered_alone(ladder):
+    return side_effect.SideEffectDuplicate.start(Mode.WARN, ladder=ladder)
+
+
+def restored(limits):
+    return pipeline.restore(pipeline.dump(Pipeline.start({})), limits=limits)
+
+
 def laddered(ladder):
     return Limits(ladder=ladder)
 
@@ -92,6 +100,12 @@ MISTAKES = [
         ({"total_calls": 7},),
         "limits is of type dict; pass a Limits (reducer.guards.pipeline)",
         id="limits as a dict",
+    ),
+    pytest.param(
+        restored,
+        (7,),
+        "limits is of type int; pass a Limits (reducer.guards.pipeline)",
+        id="a number for limits in a restored session",
     ),
     pytest.param(
         laddered,
@@ -174,7 +188,7 @@ MISTAKES = [
     pytest.param(
         Proposal,
         (ToolCall("c1", None, None),),  # type: ignore[arg-type]  # the mistake
-        "tool is of type NoneType; pass the tool's resolved name as a text",
+        "tool is of type NoneType; pass its resolved name as a text",
         id="a call without a tool",
     ),
     pytest.param(
@@ -315,6 +329,12 @@ MISTAKES = [
         "calls is of type reducer.guards.calls.ToolCall; "
         "pass a tuple of ToolCall (reducer.guards.calls)",
         id="identical call: a call for the tuple of it",
+    ),
+    pytest.param(
+        laddered_alone,
+        ("block",),
+        "ladder is of type str; pass Ladder.parse(setting) (reducer.guards.side_effect)",
+        id="side effect: a word for a ladder",
     ),
     pytest.param(
         side_effect.Settled,

@@ -210,12 +210,12 @@ def test_arguments_are_read_to_their_bounded_size():
     [
         pytest.param("", "tool is blank", id="empty"),
         pytest.param("  ", "tool is blank", id="blank"),
-        pytest.param(None, "tool is a NoneType", id="none"),
-        pytest.param(7, "tool is a int", id="a number"),
+        pytest.param(None, "tool is of type NoneType", id="none"),
+        pytest.param(7, "tool is of type int", id="a number"),
     ],
 )
 def test_a_tool_without_a_name_is_refused(tool, words):
-    with pytest.raises(ValueError, match=f"^{words}; give the resolved name of the tool$"):
+    with pytest.raises(ValueError, match=f"^{words}; pass its resolved name as a text$"):
         fingerprint(tool, {})
 
 
