@@ -80,7 +80,8 @@ def check_caller() -> None:
     found = sign_in(context(), text)
     if found is None:
         raise NotSignedIn(
-            "the bearer token is unknown or revoked; make one with `guardwave token create`"
+            "the bearer token is unknown or revoked; `guardwave token create --role ROLE "
+            "--environment NAME` makes one"
         )
     g.identity = found
 
