@@ -50,13 +50,3 @@ def _day(number: int) -> date:
 def utc_hour(time_ns: int) -> int:
     """Return the hour, 0 to 23, of its UTC day of nanoseconds since 1970."""
     return time_ns % DAY_NS // HOUR_NS
-
-
-def iso_day(time_ns: int) -> str:
-    """Return the UTC day of nanoseconds since 1970 as ISO 8601 writes it."""
-    return _iso_day(time_ns // DAY_NS)
-
-
-@lru_cache(maxsize=64)
-def _iso_day(number: int) -> str:
-    return _day(number).isoformat()

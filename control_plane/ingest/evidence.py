@@ -106,8 +106,7 @@ class Bookkeeper:
         sighting = self._sighting(
             assigned.pseudonym,
             record.origin.service_version,
-            record.time_ns // DAY_NS,
-            is_of_prompt=isinstance(record, BOUNDS),
+            (record.time_ns // DAY_NS, isinstance(record, BOUNDS)),
         )
         broken = broken_by(record, assigned)
         if not broken:
@@ -192,9 +191,8 @@ class Bookkeeper:
             part=part_of(record),
         )
 
-    def _sighted(
-        self, pseudonym: str, version: str, day_number: int, *, is_of_prompt: bool
-    ) -> Sighting:
+    def _sighted(self, pseudonym: str, version: str, shown: tuple[int, bool]) -> Sighting:
+        day_number, is_of_prompt = shown
         day = utc_day(day_number * DAY_NS)
         return Sighting(
             pseudonym=pseudonym,
@@ -235,8 +233,7 @@ class Bookkeeper:
             sighting = self._sighting(
                 owner.pseudonym,
                 point.origin.service_version,
-                point.time_ns // DAY_NS,
-                is_of_prompt=events.STARTED_PLACE in owner.places,
+                (point.time_ns // DAY_NS, events.STARTED_PLACE in owner.places),
             )
         assigned = self._vouching.behind(point.origin.assignment_ids, point.guard)
         return with_violations(Booked((event,), sighting), point, assigned)

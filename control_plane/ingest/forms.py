@@ -7,31 +7,19 @@ Only the order is another: of a body what goes the short way is booked first. Wh
 one identity contradict each other within a body, which of them counts is not defined.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from operator import itemgetter
-from struct import Struct
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from control_plane.ingest import fields as attributes
+from control_plane.clock import NANOSECONDS
 from control_plane.ingest.accepted import NEWEST_NS, OLDEST_NS
 from control_plane.ingest.event_time import Clock
-from control_plane.ingest.proto_holes import Hole, Role, find_holes
+from control_plane.ingest.form_layouts import Form, LayoutKey, Whose, form_of
+from control_plane.ingest.proto_holes import find_holes
 from control_plane.ingest.records import Origin, PromptEnd, Record
 from control_plane.ingest.rejections import Refusal
-from control_plane.ingest.wordings import (
-    NO_NUMBERS,
-    EndNumbers,
-    Run,
-    Worded,
-    Wording,
-    numbers_of_end,
-)
-from reducer.contract import DURATION_LIMIT_SECONDS
-
-Cut: TypeAlias = tuple[object, ...]
-Layout: TypeAlias = tuple[str, tuple[Role, ...]]
-Who: TypeAlias = tuple[bytes, ...]
+from control_plane.ingest.wordings import NO_NUMBERS, Run, Worded, Wording, numbers_of_end
+from control_plane.stores.seen import SEEN_BUCKET_S
 
 _LONGEST = 2048
 # Some hundreds are a host's whole vocabulary; what is kept of each takes so many bytes beside it.
@@ -44,89 +32,9 @@ _OF_ONE_SIZE = 4
 # After so many more in vain than were of use one of sixteen is learned from: it costs as much as
 # reading the record, and where records differ in more than their holes nothing is gained by it.
 _IN_VAIN, _EVERY = 512, 16
-_CODES = {Role.TIME: "Q", Role.DURATION: "d"}
-# In the order in which an end has them, behind its duration.
-_COUNTS = (
-    Role.TURNS,
-    Role.TOOL_CALLS,
-    Role.TRANSITIONS,
-    Role.INPUT_TOKENS,
-    Role.OUTPUT_TOKENS,
-    Role.CALLS_AFTER_WOULD_STOP,
-)
-# Their records come many at a time.
-_OWNERS = 16_384
 _NOBODY = Origin("", "", "", "", 0, ())
-
-
-class Varints(dict[bytes, int]):
-    """Numbers by how they are written, in up to four bytes; -1 for what is no one number."""
-
-    def __missing__(self, written: bytes) -> int:
-        *more, last = written
-        is_one = last < 0x80 and all(byte >= 0x80 for byte in more)
-        number = sum((byte & 0x7F) << 7 * at for at, byte in enumerate(written)) if is_one else -1
-        if len(self) >= _MOST_VARINTS:
-            self.clear()
-        self[written] = number
-        return number
-
-
-_MOST_VARINTS = 16_384
-_read_varint = Varints().__getitem__
-
-
-class Ending(NamedTuple):
-    """Where the numbers of an end are among what its form cuts out.
-
-    `arranged` puts into order first a None, then the duration, then the counts.
-    """
-
-    duration_at: int | None
-    counts_of: Callable[[Cut], tuple[bytes, ...]]
-    arranged: Callable[[tuple[float | None, ...]], EndNumbers]
-
-    def read(self, cut: Cut) -> EndNumbers | None:
-        """Return the numbers, in order; None when one of them is odd."""
-        duration_at, counts_of, arranged = self
-        duration: float | None = None
-        if duration_at is not None:
-            duration = cut[duration_at]  # type: ignore[assignment]  # as the form says
-        # not a number is in no range
-        if duration is not None and not 0 <= duration <= DURATION_LIMIT_SECONDS:
-            return None
-        numbers = arranged((None, duration, *map(_read_varint, counts_of(cut))))
-        return None if -1 in numbers else numbers
-
-
-@dataclass(slots=True, eq=False)
-class Form:
-    """How the bytes of records of one size lie: constant parts, and a hole after each but the last.
-
-    `known` has what was read of records by their constant parts, `recent` what came last of it: to
-    compare with that is cheaper than to hash. `time_at` and `who_of` tell where the time is, and
-    prompt id and assignment ids.
-    """
-
-    cut: Callable[[bytes], Cut]
-    time_at: int
-    who_of: Callable[[Cut], Who]
-    ending: Ending | None
-    layout: Layout
-    known: dict[Cut, Wording] = field(default_factory=dict)
-    recent: tuple[Cut, Wording | None] = ((), None)
-
-    def find(self, said: Cut) -> Wording | None:
-        """Return what was read of records with these constant parts."""
-        wording = self.known.get(said)
-        if wording is not None:
-            self.recent = said, wording
-        return wording
-
-    def keep(self, said: Cut, wording: Wording) -> None:
-        """Remember what was read of records with these constant parts."""
-        self.known[said] = wording
-        self.recent = said, wording
+_NO_RUN = Run("", (), [], [], {})
+MINUTE_NS = SEEN_BUCKET_S * NANOSECONDS
 
 
 class Forms:
@@ -139,6 +47,8 @@ class Forms:
     def __init__(self, *, remembered_bytes: int = _REMEMBERED_BYTES) -> None:
         self._remembered_bytes = remembered_bytes
         self._by_size: dict[int, tuple[Form, ...]] = {}
+        # one for all forms that have it, so that a prompt's records are seen to be of one
+        self._whose: dict[LayoutKey, Whose] = {}
         self._bytes = 0
         self._in_vain = 0
         self._unknown = 0
@@ -150,42 +60,40 @@ class Forms:
 
         `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it.
         """
-        oldest, newest = now_ns - OLDEST_NS, now_ns + NEWEST_NS
-        runs: list[Run] = []
-        rest: list[bytes] = []
-        by_size, run = self._by_size, None
-        last: Who = ()
+        runs, rest = list[Run](), list[bytes]()
+        by_size, last, lower, upper = self._by_size, b"", 0, 0
+        whose: Whose | None = None
+        _, _, wordings, times_ns, numbers = _NO_RUN
         # one pass with few calls: it is most of what the worker does for a record
         for record in records:
             for form in by_size.get(len(record), ()):
-                cut = form.cut(record)
-                said = cut[::2]
+                cut_up, constants_of, who_of, its_whose, time_at, ending = form.layout
+                cut = cut_up(record)
+                said = constants_of(cut)
                 recent, wording = form.recent
                 if said == recent or (wording := form.find(said)) is not None:
                     break
             else:
                 rest.append(record)
                 continue
-            who = form.who_of(cut)
-            if who != last:
-                run, last = _run(who), who
-                if run is not None:
+            try:
+                who, time_ns = who_of(cut), clock(cut[time_at])  # type: ignore[arg-type]  # a time
+                if who != last or its_whose is not whose or not lower <= time_ns < upper:
+                    if not lower <= time_ns < upper:
+                        lower, upper = _minute_of(time_ns, now_ns)
+                    whose, last, run = its_whose, who, its_whose.run(who)
                     runs.append(run)
-            # a time that is unset is 1970, which is never accepted
-            time_ns = clock(cut[form.time_at])  # type: ignore[arg-type]  # as the form says
-            ending = form.ending
-            numbers = None if ending is None else ending.read(cut)
-            if (
-                wording is None
-                or run is None
-                or not oldest <= time_ns <= newest
-                or (numbers is None and ending is not None)
-            ):
+                    _, _, wordings, times_ns, numbers = run
+                if ending is not None:
+                    numbers[len(wordings)] = ending.read(cut)
+            except (ValueError, Refusal):
+                whose = None
                 rest.append(record)
             else:
-                run.said.append((wording, time_ns, numbers, record))
+                wordings.append(wording)  # type: ignore[arg-type]  # it was found
+                times_ns.append(time_ns)
         self._in_vain = max(self._in_vain - (len(records) - len(rest)), 0)
-        return [run for run in runs if run.said], rest
+        return [run for run in runs if run.wordings], rest
 
     def learn(self, record: bytes, read: Record, dropped: int) -> None:
         """Keep what the long way read of a record, if it can come again.
@@ -204,25 +112,24 @@ class Forms:
         if holes is None:
             return
         if self._bytes > self._remembered_bytes:
-            self._by_size = {}
+            self._by_size, self._whose = {}, {}
             self._bytes = 0
-        form = self._form_of(record, holes)
-        cut = form.cut(record)
-        if _is_as_read(form, cut, read):
-            self._keep(record, form, cut, Wording(_of_nobody(read), dropped))
+        form = self._known(form_of(record, holes), len(record))
+        if _is_as_read(form, record, read):
+            self._keep(record, form, Wording(_of_nobody(read), dropped), len(holes))
 
-    def _form_of(self, record: bytes, holes: Sequence[Hole]) -> Form:
-        codes, done = ["<"], 0
-        for role, start, end in holes:
-            codes.append(f"{start - done}s{_CODES.get(role, f'{end - start}s')}")
-            done = end
-        layout = "".join([*codes, f"{len(record) - done}s"]), tuple(hole.role for hole in holes)
-        known = (each for each in self._by_size.get(len(record), ()) if each.layout == layout)
-        return next(known, None) or _form(layout)
+    def _known(self, form: Form, size: int) -> Form:
+        """Return the form that is kept of this layout, or else this one."""
+        for each in self._by_size.get(size, ()):
+            if each.key == form.key:
+                return each
+        whose = form.layout.whose
+        return replace(form, layout=form.layout._replace(whose=self._whose.get(whose.key, whose)))
 
-    def _keep(self, record: bytes, form: Form, cut: Cut, wording: Wording) -> None:
-        self._bytes += len(record) + _BESIDE_BYTES + len(form.layout[1]) * _HOLE_BYTES
-        form.keep(cut[::2], wording)
+    def _keep(self, record: bytes, form: Form, wording: Wording, holes: int) -> None:
+        self._whose.setdefault(form.layout.whose.key, form.layout.whose)
+        self._bytes += len(record) + _BESIDE_BYTES + holes * _HOLE_BYTES
+        form.keep(form.layout.constants_of(form.layout.cut(record)), wording)
         held = [each for each in self._by_size.get(len(record), ()) if each is not form]
         self._by_size[len(record)] = (form, *held[: _OF_ONE_SIZE - 1])
 
@@ -239,59 +146,30 @@ class Known(NamedTuple):
         return self.forms.recognise(records, now_ns=self.now_ns, clock=self.clock)
 
 
-def _form(layout: Layout) -> Form:
-    codes, roles = layout
-    at = {role: 2 * number + 1 for number, role in enumerate(roles)}
-    ids = [2 * number + 1 for number, role in enumerate(roles) if role is Role.ASSIGNMENT]
-    counts = [role for role in _COUNTS if role in at]
-    ending = None
-    if counts or Role.DURATION in at:
-        places = [2 + counts.index(role) if role in at else 0 for role in _COUNTS]
-        counts_of = _getter([at[role] for role in counts])
-        arranged: Callable[..., EndNumbers] = itemgetter(1, *places)
-        ending = Ending(at.get(Role.DURATION), counts_of, arranged)
-    who_of = _getter([at[Role.PROMPT], *ids])
-    return Form(Struct(codes).unpack, at[Role.TIME], who_of, ending, layout)
+def _minute_of(time_ns: int, now_ns: int) -> tuple[int, int]:
+    """Return the bounds of the time's minute, as far as it is accepted; the second is outside.
+
+    Raises ValueError for a time that is not accepted. One that is unset is 1970, which never is.
+    """
+    oldest, newest = now_ns - OLDEST_NS, now_ns + NEWEST_NS
+    if not oldest <= time_ns <= newest:
+        raise ValueError("late or future")
+    lower = time_ns - time_ns % MINUTE_NS
+    return max(lower, oldest), min(lower + MINUTE_NS, newest + 1)
 
 
-def _getter(places: Sequence[int]) -> Callable[[Cut], tuple[bytes, ...]]:
-    """Return what gives the items at these places as a tuple, even of one or none."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    first = places[0] if places else 0
-    return itemgetter(slice(first, first + len(places)))
-
-
-class _Ids(dict[Who, tuple[str, ...]]):
-    """Assignment ids by the texts that name them; raises UnicodeDecodeError and Refusal."""
-
-    def __missing__(self, texts: Who) -> tuple[str, ...]:
-        ids = attributes.ids_of(tuple([text.decode() for text in texts]))
-        if sum(map(len, texts)) <= attributes.LONGEST_KEPT:
-            if len(self) >= _OWNERS:
-                self.clear()
-            self[texts] = ids
-        return ids
-
-
-_IDS = _Ids()
-
-
-def _run(who: Who) -> Run | None:
-    """Return an empty run of a prompt and its assignment ids; None when one of them is odd."""
-    try:
-        return Run(who[0].decode(), _IDS[who[1:]], [])
-    except (UnicodeDecodeError, Refusal):
-        return None
-
-
-def _is_as_read(form: Form, cut: Cut, read: Worded) -> bool:
+def _is_as_read(form: Form, record: bytes, read: Worded) -> bool:
     """Whether the form gives of a record what was read of it the long way."""
-    run = _run(form.who_of(cut))
-    if run is None or run.prompt_id != read.prompt_id:
+    layout = form.layout
+    cut = layout.cut(record)
+    try:
+        run = layout.whose.run(layout.who_of(cut))
+        numbers = NO_NUMBERS if layout.ending is None else layout.ending.read(cut)
+    except (ValueError, Refusal):
         return False
-    numbers = None if form.ending is None else form.ending.read(cut)
-    if isinstance(read, PromptEnd) and (numbers or NO_NUMBERS) != numbers_of_end(read):
+    if run.prompt_id != read.prompt_id:
+        return False
+    if isinstance(read, PromptEnd) and numbers != numbers_of_end(read):
         return False
     return (run.assignment_ids or read.origin.assignment_ids) == read.assignment_ids
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from struct import Struct
 
 from control_plane.ingest.otlp import (
     Attributes,
@@ -18,6 +19,7 @@ from reducer.rollout.fields import length_prefixed
 
 # An owner's prompts come many at a time.
 _prefixed = lru_cache(maxsize=16_384)(length_prefixed)
+_PARTS = Struct(">8sQ").unpack
 
 
 def digest63(*fields: str) -> int:
@@ -53,9 +55,10 @@ def event_identity(
 def prompt_digest(pseudonym: str, prompt_id: str) -> tuple[str, int]:
     """Return the name that a store knows a prompt by, and its half of its events' identities."""
     text = prompt_id.encode()
-    fields = _prefixed("prompt", pseudonym) + len(text).to_bytes(4, "big") + text
-    digest = blake2b(fields, digest_size=16).digest()
-    return digest[:8].hex(), int.from_bytes(digest[8:], "big") >> 1
+    prefix = _prefixed("prompt", pseudonym)
+    digest = blake2b(prefix + len(text).to_bytes(4) + text, digest_size=16).digest()
+    suffix, half = _PARTS(digest)
+    return suffix.hex(), half >> 1
 
 
 def event_half(environment: str, guard: str, event_name: str, part: str) -> int:

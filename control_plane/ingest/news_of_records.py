@@ -1,10 +1,10 @@
 """What a record tells of its prompt, in the form that evidence is counted in."""
 
-import math
+from math import ceil, log2
 from typing import TypeAlias
 
 from control_plane.clock import NANOSECONDS
-from control_plane.ingest.event_time import utc_hour
+from control_plane.ingest.event_time import DAY_NS, HOUR_NS, utc_hour
 from control_plane.ingest.records import (
     PromptDisruption,
     PromptEnd,
@@ -40,8 +40,10 @@ def duration_bucket(seconds: float | None) -> int | None:
     """
     if seconds is None:
         return None
-    milliseconds = max(seconds * 1000.0, 1.0)
-    return math.ceil(math.log2(milliseconds) * BUCKETS_PER_DOUBLING) - 1
+    milliseconds = seconds * 1000.0
+    if milliseconds <= 1.0:
+        return -1
+    return ceil(log2(milliseconds) * BUCKETS_PER_DOUBLING) - 1
 
 
 def began_ns(record: PromptRecord) -> int:
@@ -89,22 +91,24 @@ def news_of(record: PromptRecord, began: int) -> PromptNews:
 
 
 def ended_numbers(place: int, time_ns: int, numbers: EndNumbers) -> tuple[int, Numbers]:
-    """Return when the prompt of an end began, and the numbers that `news_of` the end has.
+    """Return the day, from 1970, on which the prompt of an end began, and what `news_of` it has.
 
     `place` is that of its outcome. Ends are many, and this takes a fifth of the time.
     """
     duration, turns, _, transitions, input_tokens, output_tokens, after = numbers
-    began = time_ns if duration is None else time_ns - int(duration * NANOSECONDS)
-    bucket = duration_bucket(duration)
+    began, bucket = time_ns, None
+    if duration is not None:
+        began, bucket = time_ns - int(duration * NANOSECONDS), duration_bucket(duration)
+    day, of_day = divmod(began, DAY_NS)
     tokens = (input_tokens or 0) + (output_tokens or 0)
-    return began, (
+    return day, (
         place,
         min(tokens, MOST),
         turns or 0,
         False if bucket is None else bucket,
         -1 if transitions is None else transitions,
         after or 0,
-        utc_hour(began),
+        of_day // HOUR_NS,
     )
 
 

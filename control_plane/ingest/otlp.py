@@ -144,8 +144,8 @@ Point: TypeAlias = NumberPoint | HistogramPoint | OtherPoint
 class ScopeLogs:
     """The records of one scope; `skipped` counts those of a scope nobody asked for.
 
-    `runs` are those that say what earlier ones said. `messages` are the items as they came, where
-    others may come that say the same.
+    `runs` are those that say what earlier ones said, and `whole` all records as they came, those of
+    runs too. `messages` are the items as they came, where others may come that say the same.
     """
 
     name: str
@@ -154,6 +154,7 @@ class ScopeLogs:
     skipped: int = 0
     runs: Sequence[Run] = ()
     messages: Sequence[bytes] = ()
+    whole: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)

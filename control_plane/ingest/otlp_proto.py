@@ -83,7 +83,8 @@ def _scope_logs(scope: Scope, quota: Quota, *, wanted: Scopes, known: Known | No
     if known is None or name != SCOPE or version == EARLY_SCOPE_VERSION:
         return ScopeLogs(name, version, tuple(map(log_item, records)))
     runs, rest = known.recognise(records)
-    return ScopeLogs(name, version, tuple(map(log_item, rest)), runs=runs, messages=rest)
+    items = tuple(map(log_item, rest))
+    return ScopeLogs(name, version, items, runs=runs, messages=rest, whole=records)
 
 
 def log_item(message: bytes) -> LogItem | Rejected:

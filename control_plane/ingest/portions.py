@@ -27,29 +27,30 @@ def portions(additions: Iterable[Addition], *, most: int = PORTION) -> Iterator[
     what it takes from an owner is never later than what its events add.
     """
     events: list[Event] = []
-    sightings: set[Sighting] = set()
+    # mostly the same objects again, and to know them by that is cheaper than to hash them
+    shown: dict[int, Sighting] = {}
     known: set[Sighting] = set()
     count = 0
     for added, seen in _cut(additions, most):
         if count >= most:
-            yield Portion(tuple(events), frozenset(sightings))
-            events, sightings, count = [], set(), 0
+            sightings = frozenset(shown.values())
+            yield Portion(tuple(events), sightings - known)
+            known |= sightings
+            events, shown, count = [], {}, 0
         events += added
-        for event in added:
-            count += len(event.events) if isinstance(event, PromptEvents) else 1
         for sighting in seen:
-            if sighting not in known:
-                known.add(sighting)
-                sightings.add(sighting)
-    yield Portion(tuple(events), frozenset(sightings))
+            shown[id(sighting)] = sighting
+        for event in added:
+            count += len(event.likes) if isinstance(event, PromptEvents) else 1
+    yield Portion(tuple(events), frozenset(shown.values()) - known)
 
 
 def _cut(additions: Iterable[Addition], most: int) -> Iterator[Addition]:
     """Yield what is told, the events of a prompt in pieces where they are too many."""
     for added, seen in additions:
-        match added:
-            case (PromptEvents(prompt, events),) if len(events) > most:
-                for start in range(0, len(events), most):
-                    yield (PromptEvents(prompt, events[start : start + most]),), seen
-            case _:
-                yield added, seen
+        told = added[0] if len(added) == 1 else None
+        if isinstance(told, PromptEvents) and len(told.likes) > most:
+            for piece in told.cut(most):
+                yield (piece,), seen
+        else:
+            yield added, seen

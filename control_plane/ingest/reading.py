@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -35,6 +37,7 @@ from control_plane.ingest.wordings import Repeated, Run
 Item = TypeVar("Item", bound=LogItem | Point | Span)
 Read: TypeAlias = Callable[[Item, Arrival], Fate]
 
+_DROPPED = attrgetter("dropped")
 _UNKNOWN = (IgnoreReason.UNKNOWN_EVENT, IgnoreReason.UNKNOWN_METRIC)
 
 
@@ -140,8 +143,8 @@ def read_logs(
             arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
             asked = _Asked[LogItem]([each.read_log for each in speaking], arrivals)
             if scope.runs and not _repeat(scope.runs, arrivals, tally):
-                for run in scope.runs:
-                    asked.count([log_item(message) for *_, message in run.said], tally)
+                asked.count(tuple(map(log_item, scope.whole)), tally)
+                continue
             fates = asked.count(scope.items, tally)
             if receiving.forms is not None:
                 _learn(receiving.forms, scope.messages, fates)
@@ -153,7 +156,7 @@ def _repeat(runs: Sequence[Run], arrivals: Sequence[Arrival | Rejected], tally: 
     if not arrivals or isinstance(arrivals[0], Rejected):
         return False
     tally.repeated.append(Repeated(arrivals[0].origin, runs))
-    tally.dropped += sum([said[0].dropped for run in runs for said in run.said])
+    tally.dropped += sum(map(_DROPPED, chain.from_iterable([run.wordings for run in runs])))
     return True
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.event_time import utc_day
@@ -20,6 +20,7 @@ from control_plane.ingest.records import (
     SessionOpened,
     Transition,
 )
+from control_plane.ingest.run_effects import AT_START, RunEffect, WordingEffect, run_effect
 from control_plane.ingest.violations import broken_by
 from control_plane.ingest.wordings import Worded, Wording
 from control_plane.stores import evidence_events as events
@@ -40,9 +41,13 @@ NAMES: dict[type[LogRecord], str] = {
     FlagEvaluation: contract.FLAG_EVALUATION,
 }
 BOUNDS = (PromptStart, PromptEnd)
-AT_START = 0
 # A host's wordings under a dozen versions and waves; an event takes some 300 bytes.
 _REMEMBERED_EVENTS = 65_536
+# Of many records no two runs are alike.
+_LONGEST_KEPT_RUN = 16
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def part_of(record: LogRecord) -> str:
@@ -80,18 +85,6 @@ def volume_identity(record: LogRecord, *, guard: str, mode: Mode | None) -> int:
     )
 
 
-class WordingEffect(NamedTuple):
-    """What one wording decides under the guards of one owner.
-
-    `place` is that of the outcome of an end in an owner-day, AT_START for a start, and None for all
-    others. `events` has, for each guard that the record is about, what its event is like and its
-    half of the identity; none where each record has to be looked at by itself.
-    """
-
-    place: int | None
-    events: tuple[tuple[Like, int], ...]
-
-
 class EffectBound:
     """Bounds what all effects of a web worker keep together, whoever's they are.
 
@@ -102,12 +95,11 @@ class EffectBound:
     def __init__(self, most: int = _REMEMBERED_EVENTS) -> None:
         self._most = most
         self._kept = 0
-        self._filled: list[WordingEffects] = []
+        self._filled: list[dict[Any, Any]] = []
         self._lock = Lock()
 
-    def keep(self, effects: "WordingEffects", wording: Wording, effect: WordingEffect) -> None:
+    def keep(self, table: dict[K, V], key: K, effect: V, *, size: int) -> None:
         """Keep an effect; where that would be too much, all of the others are forgotten."""
-        size = 1 + len(effect.events)
         with self._lock:
             if self._kept + size > self._most:
                 for each in self._filled:
@@ -115,9 +107,9 @@ class EffectBound:
                 self._filled.clear()
                 self._kept = 0
             self._kept += size
-            if not effects:
-                self._filled.append(effects)
-            effects[wording] = effect
+            if not table:
+                self._filled.append(table)
+            table[key] = effect
 
 
 OF_WORKER = EffectBound()
@@ -126,7 +118,8 @@ OF_WORKER = EffectBound()
 class WordingEffects(dict[Wording, WordingEffect]):
     """What wordings decide under the same guards, cells and generations, whichever owner's.
 
-    Shared by threads: two that miss both work out the same.
+    Shared by threads: two that miss both work out the same. `runs` has what wordings decide
+    together.
     """
 
     def __init__(
@@ -136,6 +129,7 @@ class WordingEffects(dict[Wording, WordingEffect]):
         self._environment = environment
         self._backings = backings
         self._bound = bound
+        self.runs: dict[tuple[Wording, ...], RunEffect] = {}
 
     def __missing__(self, wording: Wording) -> WordingEffect:
         record = wording.record
@@ -151,7 +145,18 @@ class WordingEffects(dict[Wording, WordingEffect]):
         if about and not broken_by(record, about[0].assigned):
             events = tuple((_like(record, each), self._half(record, each)) for each in about)
         effect = WordingEffect(place, events)
-        self._bound.keep(self, wording, effect)
+        self._bound.keep(self, wording, effect, size=1 + len(events))
+        return effect
+
+    def of_run(self, wordings: tuple[Wording, ...]) -> RunEffect:
+        """Return what wordings decide together; prompts of one kind have the same."""
+        return self.runs.get(wordings) or self._of_run(wordings)
+
+    def _of_run(self, wordings: tuple[Wording, ...]) -> RunEffect:
+        effect = run_effect([self[wording] for wording in wordings])
+        if len(wordings) <= _LONGEST_KEPT_RUN:
+            size = 1 + len(wordings) + len(effect.likes)
+            self._bound.keep(self.runs, wordings, effect, size=size)
         return effect
 
     def _half(self, record: Worded, backing: Backing) -> int:

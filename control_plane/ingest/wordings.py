@@ -26,20 +26,21 @@ EndNumbers: TypeAlias = tuple[
     float | None, int | None, int | None, int | None, int | None, int | None, int | None
 ]
 NO_NUMBERS: EndNumbers = (None, None, None, None, None, None, None)
-# Wording, nanoseconds since 1970 on the environment's clock, numbers of an end, and the record as
-# it came. A plain tuple: there is one for each record.
-Said: TypeAlias = tuple[Wording, int, EndNumbers | None, bytes]
 
 
 class Run(NamedTuple):
-    """Records of one prompt that follow each other and say what earlier ones said.
+    """Records of one prompt and one minute that follow each other and say what earlier ones said.
 
-    `assignment_ids` are their own, () where they have none.
+    They are told in columns: of each its wording, and nanoseconds since 1970 on the environment's
+    clock. `numbers` are those of its ends, by the place of the record. `assignment_ids` are their
+    own, () where they have none.
     """
 
     prompt_id: str
     assignment_ids: tuple[str, ...]
-    said: list[Said]
+    wordings: list[Wording]
+    times_ns: list[int]
+    numbers: dict[int, EndNumbers]
 
 
 class Repeated(NamedTuple):
@@ -51,23 +52,24 @@ class Repeated(NamedTuple):
     @property
     def size(self) -> int:
         """How many records they are."""
-        return sum([len(run.said) for run in self.runs])
+        return sum([len(run.wordings) for run in self.runs])
 
     def ids_of(self, run: Run) -> tuple[str, ...]:
         """Return the records' own assignment ids or, without any, the Resource's."""
         return run.assignment_ids or self.origin.assignment_ids
 
-    def spelt_out(self, run: Run, said: Said) -> Worded:
-        """Return one of the records."""
-        wording, time_ns, numbers, _ = said
+    def spelt_out(self, run: Run, at: int) -> Worded:
+        """Return the record at this place of the run."""
         record = replace(
-            wording.record,
+            run.wordings[at].record,
             origin=self.origin,
-            time_ns=time_ns,
+            time_ns=run.times_ns[at],
             prompt_id=run.prompt_id,
             assignment_ids=self.ids_of(run),
         )
-        return with_numbers(record, numbers) if isinstance(record, PromptEnd) else record
+        if isinstance(record, PromptEnd):
+            return with_numbers(record, run.numbers.get(at, NO_NUMBERS))
+        return record
 
 
 def numbers_of_end(end: PromptEnd) -> EndNumbers:
@@ -83,11 +85,9 @@ def numbers_of_end(end: PromptEnd) -> EndNumbers:
     )
 
 
-def with_numbers(end: PromptEnd, numbers: EndNumbers | None) -> PromptEnd:
-    """Return the end with these numbers of its own; None for an end that reports none."""
-    duration, turns, tool_calls, transitions, input_tokens, output_tokens, after = (
-        numbers or NO_NUMBERS
-    )
+def with_numbers(end: PromptEnd, numbers: EndNumbers) -> PromptEnd:
+    """Return the end with these numbers of its own."""
+    duration, turns, tool_calls, transitions, input_tokens, output_tokens, after = numbers
     return replace(
         end,
         duration_seconds=duration,

@@ -55,7 +55,7 @@ local function new_batch(slot, payload)
     prompts = {}, rows = {}, days = {}, counters = {},
     seen = {}, marks = {}, touched = {}, was_open = {}, health = {}, versions = {}, sources = {},
     streams = {}, treated = {}, newest = {}, unjudged = {}, sessions = {}, changed = {},
-    likes = {}, told = {}, fresh = 0, repeated = 0, over_limit = 0, forgotten = 0,
+    likes = {}, iso_days = {}, told = {}, fresh = 0, repeated = 0, over_limit = 0, forgotten = 0,
   }
 end
 

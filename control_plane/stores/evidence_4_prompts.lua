@@ -2,17 +2,37 @@
 -- is told once, found once and counted once.
 --
 -- `likes` is a list of [kind, [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers,
--- health fields that an event raises by one when it is new, generation of the assignment id]; `days` one of days
--- in ISO 8601. `prompts` is flat, since a table in it would cost more than all it holds: suffix, pseudonym, owner
--- bucket and number of events of each prompt (HEAD), and behind these of each of its events (STRIDE) the like,
--- the token (eight bytes of its identity and its minute), the second, the day, and its own numbers, false where
--- the like has them. Likes and days are told by their places, from 1.
+-- health fields that an event raises by one when it is new, generation of the assignment id].
+-- `prompts` is flat, since a table in it would cost more than all it holds:
+-- of each prompt (HEAD) suffix, pseudonym, owner bucket, the places in `likes` of its events (PLACE bytes each,
+-- from 1) and their tokens (TOKEN bytes each, of identity and minute); and behind these of each of its events
+-- (STRIDE) the second, the number of the day from 1970, and its own numbers, false where the like has them.
 --
 -- kind s(tart), e(nd), t(ransition: numbers are sequence or -1, would stop, stop, unreliable input, warning,
 -- ordinal or -1, and without a sequence the millisecond and whether the stop says that it was not warned of),
 -- d(isruption), p(art: evidence_1_parts.lua), l(oop of another guard than the one named).
 
-local HEAD, STRIDE = 4, 5
+local HEAD, STRIDE, PLACE = 5, 3, 2
+
+local function days_of_year(year)
+  local is_leap = year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
+  return is_leap and 366 or 365
+end
+
+local DAYS_OF_MONTHS = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
+
+-- The day of this number from 1970, in ISO 8601.
+local function iso_day(batch, number)
+  if batch.iso_days[number] then return batch.iso_days[number] end
+  local year, month, left = 1970, 1, number
+  while left < 0 do year, left = year - 1, left + days_of_year(year - 1) end
+  while left >= days_of_year(year) do year, left = year + 1, left - days_of_year(year) end
+  local february = days_of_year(year) - 337
+  local function days_of_month() return month == 2 and february or DAYS_OF_MONTHS[month] end
+  while left >= days_of_month() do left, month = left - days_of_month(), month + 1 end
+  batch.iso_days[number] = string.format('%04d-%02d-%02d', year, month, left + 1)
+  return batch.iso_days[number]
+end
 
 local function count_version(batch, version, field, by)
   add(inner(batch.sources, version), field, by)
@@ -63,23 +83,25 @@ end
 -- Take the events of the prompt that is told of from this place on; answer the place of the next one.
 local function take_prompt(batch, payload, from)
   local told, likes = payload.prompts, batch.likes
-  local suffix, pseudonym, bucket, many = unpack(told, from, from + HEAD - 1)
+  local suffix, pseudonym, bucket, places, tokens = unpack(told, from, from + HEAD - 1)
   local prompt = batch.prompts[suffix] or { p = pseudonym, b = bucket, q = {}, g = {} }
-  local event, next_prompt = { suffix = suffix }, from + HEAD + many * STRIDE
+  local event, at = { suffix = suffix }, from + HEAD
   batch.prompts[suffix] = prompt
-  for at = from + HEAD, next_prompt - 1, STRIDE do
-    local place = told[at]
+  for nth = 1, #places / PLACE do
+    local high, low = places:byte(nth * PLACE - 1, nth * PLACE)
+    local place = high * 256 + low
     local like = likes[place] or like_of(payload.likes[place])
     likes[place] = like
-    if is_new(batch, prompt, suffix, told[at + 1]) then
-      event.like, event.second, event.day = like, told[at + 2], payload.days[told[at + 3]]
-      event.numbers = told[at + 4] or like.numbers
+    if is_new(batch, prompt, suffix, tokens:sub((nth - 1) * TOKEN + 1, nth * TOKEN)) then
+      event.like, event.second, event.day = like, told[at], iso_day(batch, told[at + 1])
+      event.numbers = told[at + 2] or like.numbers
       take_event(batch, prompt, event)
     else
       like.known = like.known + 1
     end
+    at = at + STRIDE
   end
-  return next_prompt
+  return at
 end
 
 local function count_like(batch, like)
@@ -102,7 +124,7 @@ local function read_prompts(batch, told)
   while told[at] do
     suffixes[#suffixes + 1] = told[at]
     keys[#keys + 1] = 'ps:' .. batch.slot .. ':' .. told[at]
-    at = at + HEAD + told[at + HEAD - 1] * STRIDE
+    at = at + HEAD + #told[at + 3] / PLACE * STRIDE
   end
   for from = 1, #keys, AT_ONCE do
     local answer = redis.call('MGET', unpack(keys, from, math.min(from + AT_ONCE - 1, #keys)))

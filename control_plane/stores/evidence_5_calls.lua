@@ -41,10 +41,10 @@ local function count_source(batch, event, is_fresh)
 end
 
 -- gw_ingest: one request's evidence in one shard, exactly once.
--- KEYS[1] the shard's set of days. ARGV: slot, msgpack {likes, days, prompts, events, sightings, health,
--- last, now, producer, trusted 0/1, sources: version -> health field -> count, refused: what is counted once,
+-- KEYS[1] the shard's set of days. ARGV: slot, msgpack {likes, prompts, events, sightings, health, last,
+-- now, producer, trusted 0/1, sources: version -> health field -> count, refused: what is counted once,
 -- evidence_4_refused.lua}.
--- `likes`, `days` and `prompts` tell the events of prompts: evidence_4_prompts.lua. Any other event is
+-- `likes` and `prompts` tell the events of prompts: evidence_4_prompts.lua. Any other event is
 -- [kind, digest, seen bucket, prompt suffix, pseudonym, owner bucket, day, second,
 -- [[guard, cell name, treatment], ...], conforming 0/1 or -1 for no record, numbers, health fields
 -- that it raises by one when it is new, generation of the assignment id]; kind o(pened: a session in place

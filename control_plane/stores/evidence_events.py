@@ -11,6 +11,7 @@ from control_plane.stores.evidence_parts import Opened
 from control_plane.stores.evidence_points import PointEvent
 from control_plane.stores.packing import pack
 from control_plane.stores.prompt_events import (
+    FIRST_DAY,
     BookedEvent,
     Like,
     PackedPrompts,
@@ -74,7 +75,7 @@ class PromptEvent:
 
     def booked(self) -> BookedEvent:
         """Return the event as its prompt tells it, with all of its numbers its own."""
-        day, numbers = self.day.isoformat(), numbers_of_news(self.news)
+        day, numbers = self.day.toordinal() - FIRST_DAY, numbers_of_news(self.news)
         return BookedEvent(self._alike(), self.seen.digest, self.seen.second, day, numbers)
 
     def _alike(self) -> Like:
@@ -214,15 +215,14 @@ class EvidenceBatch:
         packed, others = PackedPrompts(), list[list[object]]()
         for event in self.events:
             match event:
-                case PromptEvents(prompt=prompt, events=events):
-                    packed.add(prompt, events)
+                case PromptEvents():
+                    packed.add(event)
                 case PromptEvent(news=news) if not isinstance(news, Opened):
-                    packed.add(event.prompt, (event.booked(),))
+                    packed.add(PromptEvents.of(event.prompt, (event.booked(),)))
                 case _:
                     others.append(event.packed())
         payload = {
             "likes": packed.likes,
-            "days": packed.days,
             "prompts": packed.prompts,
             "events": others,
             "sightings": [sighting.packed() for sighting in self.sightings],

@@ -1,7 +1,7 @@
 """Log records that say the same again, read and booked the short way and the long."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from control_plane.ingest.reading import Decoded, Receiving, read_logs
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wire import BadBody
 from control_plane.stores.evidence_events import Event, PromptEvent
-from control_plane.stores.prompt_events import Like, PromptEvents
+from control_plane.stores.prompt_events import Like, Own, PromptEvents
 from reducer import contract
 from reducer.rollout.assignment import Assignment, issue
 from reducer.vocabulary import (
@@ -33,6 +33,7 @@ from tests.control_plane.ingest.bodies import (
     RESOURCE,
     log_request,
 )
+from tests.control_plane.told_prompts import each_of
 
 TAG_KEY = b"k" * 32
 GUARDS = ("repeated_tool_failure", "identical_call")
@@ -128,11 +129,16 @@ Record = tuple[tuple[str, Mapping[str, Value]], Value, Value, int, Mapping[str, 
 
 
 def message_of(record) -> bytes:
-    """One record as protobuf writes it."""
+    """One record as protobuf writes it.
+
+    The ids lie side by side, or with the attributes between them, one before the other: exporters
+    write attributes in the order in which hosts set them.
+    """
     (event, attributes), prompt_id, assignment, time_ns, others = record
-    told = {**attributes, contract.PROMPT_ID: prompt_id}
-    if assignment is not None:
-        told[contract.ASSIGNMENT_ID] = assignment
+    prompt: dict[str, Value] = {contract.PROMPT_ID: prompt_id}
+    ids: dict[str, Value] = {} if assignment is None else {contract.ASSIGNMENT_ID: assignment}
+    orders = ((attributes, prompt, ids), (prompt, attributes, ids), (ids, attributes, prompt))
+    told = dict(pair for part in orders[len(others) % 3] for pair in part.items())
     request = log_request(told, event=event, time_unix_nano=time_ns, **others)
     return request.resource_logs[0].scope_logs[0].log_records[0].SerializeToString()
 
@@ -174,21 +180,20 @@ def spelt_out(decoded: Decoded) -> list[object]:
 def told(event: object) -> list[object]:
     """One event as the store is told of it, or those of a prompt."""
     match event:
-        case PromptEvents(prompt, events):
-            return [
-                _told(prompt, like, (digest, second, day), own or like.numbers)
-                for like, digest, second, day, own in events
-            ]
-        case PromptEvent(seen, prompt, day):
-            like = event.like()
-            return [_told(prompt, like, (*seen, day.isoformat()), like.numbers)]
+        case PromptEvents():
+            return [_told(event.prompt, *each) for each in each_of(event)]
+        case PromptEvent():
+            return told(PromptEvents.of(event.prompt, [event.booked()]))
         case _:
             return [event]
 
 
-def _told(prompt, like: Like, when: tuple[int, int, str], numbers) -> object:
+def _told(prompt, like: Like, token: bytes, own: Sequence[Own]) -> object:
     fields = (like.kind, like.guards, like.conforming, like.health, like.generation)
-    return (prompt, *when, *fields, list(numbers))
+    *when, numbers = own
+    # False is what stands for those of its like
+    told = like.numbers if isinstance(numbers, int) else numbers
+    return (prompt, token, *when, *fields, list(told))
 
 
 def booked(decoded: Decoded) -> tuple[object, ...]:
@@ -233,8 +238,8 @@ def repeats(decoded: Decoded | None) -> list[object]:
     """The records that went the short way."""
     assert decoded is not None
     return [
-        each.spelt_out(run, said)
+        each.spelt_out(run, at)
         for each in decoded.repeated
         for run in each.runs
-        for said in run.said
+        for at in range(len(run.wordings))
     ]

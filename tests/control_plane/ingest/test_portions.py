@@ -11,9 +11,10 @@ from control_plane.ingest.door import Door
 from control_plane.ingest.intake import Intake
 from control_plane.ingest.portions import PORTION, Addition, portions
 from control_plane.stores.evidence_events import RefusedEvent, Sighting
-from control_plane.stores.prompt_events import Like, PromptEvents, PromptKey
+from control_plane.stores.prompt_events import BookedEvent, Like, PromptEvents, PromptKey
 from control_plane.stores.seen import Seen
 from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
+from tests.control_plane.told_prompts import each_of
 from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, VERSION
 
 AT = NOW - timedelta(hours=2)
@@ -60,9 +61,9 @@ def test_a_sighting_is_told_once_and_not_after_its_events(additions: list[Additi
 def test_a_prompt_of_many_events_is_cut_into_as_many_portions(sizes, most):
     like = Like("t", (), 1, (), (), 1)
     prompts = [
-        PromptEvents(
+        PromptEvents.of(
             PromptKey("A" * 16, str(at), 0),
-            [(like, number, number, "", None) for number in range(size)],
+            [BookedEvent(like, number, number, 0) for number in range(size)],
         )
         for at, size in enumerate(sizes)
     ]
@@ -73,7 +74,7 @@ def test_a_prompt_of_many_events_is_cut_into_as_many_portions(sizes, most):
 
 
 def spread(prompts: Iterable[PromptEvents]) -> list[object]:
-    return [(each.prompt.suffix, event) for each in prompts for event in each.events]
+    return [(each.prompt.suffix, event) for each in prompts for event in each_of(each)]
 
 
 def starts(context, count, *, prefix="p"):

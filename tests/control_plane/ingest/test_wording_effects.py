@@ -1,5 +1,6 @@
 """What wordings decide is worked out once, and what is kept of it is bounded for a whole worker."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 from control_plane.ingest.booked import Backing
@@ -34,6 +35,22 @@ def backings(version: str) -> list[Backing]:
 
 def kept(tables: list[WordingEffects]) -> int:
     return sum(1 + len(effect.events) for table in tables for effect in table.values())
+
+
+def test_what_is_kept_of_runs_counts_to_the_same_bound():
+    bound = EffectBound(60)
+    table = WordingEffects("internal", backings("1.0"), bound)
+    wordings = [Wording(START, 0) for _ in range(4)]
+    runs = list(itertools.permutations(wordings, 2))
+    for _ in range(2):
+        for run in runs:
+            effect = table.of_run(run)
+            own = [like.packed() for each in run for like, _ in table[each].events]
+            assert [like.packed() for like in effect.likes] == own
+            assert kept([table]) + sum(3 + len(GUARDS) * 2 for _ in table.runs) <= 60
+    assert table.runs
+    table.of_run(tuple(wordings * 5))
+    assert tuple(wordings * 5) not in table.runs
 
 
 def test_whatever_versions_a_sender_names_the_effects_of_a_worker_are_bounded():

@@ -132,7 +132,7 @@ def mixed(draw: st.DrawFn, events: Sequence[PromptEvent]) -> tuple[PromptEvent |
             like = event.like()
             told = told._replace(like=likes.setdefault(repr(like), like), numbers=None)
         together[event.prompt].append(told)
-    groups = [PromptEvents(prompt, told) for prompt, told in together.items()]
+    groups = [PromptEvents.of(prompt, told) for prompt, told in together.items()]
     return tuple(draw(st.permutations([*alone, *groups])))
 
 

@@ -3,9 +3,12 @@
 import itertools
 import random
 from dataclasses import replace
+from datetime import date
 
 import pytest
 import redis
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from control_plane.stores.evidence import EvidenceStore, Written
 from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, Sighting
@@ -134,7 +137,7 @@ def test_events_told_together_count_by_version_as_those_told_one_by_one(any_stor
     for event in (*one_by_one, *one_by_one[:5]):
         like = likes.setdefault(repr(replace(event.like(), numbers=())), event.like())
         told.append(event.booked()._replace(like=like))
-    written = evidence.write("other", EvidenceBatch((PromptEvents(OWNER, told),)))
+    written = evidence.write("other", EvidenceBatch((PromptEvents.of(OWNER, told),)))
 
     assert len(likes) == 8
     assert written == Written(24, 5)
@@ -144,6 +147,23 @@ def test_events_told_together_count_by_version_as_those_told_one_by_one(any_stor
     assert counted['["","1.0.0","duplicate"]'] == 5
     assert counted[f"{GUARD.guard}|enforce|3|records"] == 6
     assert sources_of(any_store, "other") == counted
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@example(date(1970, 1, 1))
+@example(date(2000, 2, 29))
+@example(date(2100, 2, 28))
+@example(date(2100, 3, 1))
+@given(st.dates(date(1970, 1, 1), date(2400, 12, 31)))
+def test_a_prompt_is_booked_on_the_day_that_its_start_names(any_store, day):
+    """The day goes to the store as a number, which knows no calendar of its own."""
+    evidence, here = EvidenceStore(any_store), f"of-{day}"
+    start = PromptEvent(Seen(1, SECOND), OWNER, day, (GUARD,), True, Started(7))
+    evidence.write(here, EvidenceBatch((start,)))
+    (row,) = evidence.owner_days(here, GUARD.guard, GUARD.wave, [day])
+    assert (row.day, row.started) == (day, 1)
 
 
 def test_one_call_takes_more_prompts_and_owners_than_one_command_would(any_store, evidence):

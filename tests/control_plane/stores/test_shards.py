@@ -50,7 +50,7 @@ events = st.one_of(
         st.just(True),
         st.just(Started(8)),
     ),
-    st.builds(PromptEvents, prompts, st.just(())),
+    prompts.map(lambda prompt: PromptEvents.of(prompt, ())),
     st.builds(VolumeEvent, seens, st.just(DAY), st.just(CELL), st.just("n")),
     st.builds(
         PointEvent,
