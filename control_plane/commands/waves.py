@@ -1,4 +1,4 @@
-"""Restarting a phase's wave: the same phase and shares, perhaps another version pin."""
+"""Restarting a phase's wave: the same phase and shares, in shadow perhaps another version pin."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from control_plane.commands.environments import check_version_pin
 from control_plane.commands.refusals import error_of, rule_violated
 from control_plane.commands.rosters import frozen_wave
 from control_plane.context import Context
-from control_plane.errors import InvalidField, Latched
+from control_plane.errors import InvalidField, Latched, StepSkipped
 from control_plane.etags import check_precondition, rollout_etag
 from control_plane.state import Action, Actor, Environment
 from reducer.rollout.draw import BPS
@@ -49,7 +49,7 @@ def start_wave(
         InvalidField: the looks do not rise, are too many or too late.
         RuleViolated: the first look is before the policy's dwell.
         Latched: the environment is latched and the phase is above shadow.
-        StepSkipped: the rollout is off.
+        StepSkipped: the rollout is off, or a version would come in above shadow.
     """
     reason = check_reason(reason)
     pin = None if version_pin is None else check_version_pin(version_pin)
@@ -60,6 +60,8 @@ def start_wave(
         check_precondition(if_match, rollout_etag(rollout), is_required=True)
         if before.latch is not None and rollout.phase.rank > Mode.SHADOW.rank:
             raise Latched(f"{environment} is latched; acknowledge its rollback first")
+        if pin is not None:
+            _check_judged(rollout, pin)
         draft = Wave(
             number=rollout.last_wave + 1,
             phase=rollout.phase,
@@ -88,6 +90,20 @@ def start_wave(
         return Change(before, writes, note, (bound_by_policy(context, after), wave))
 
     return change(context, environment, decide)
+
+
+def _check_judged(rollout: Rollout, pin: tuple[str, ...]) -> None:
+    """Check that a wave above shadow pins only versions whose gates were passed."""
+    unjudged = sorted(set(pin) - set(rollout.version_pin))
+    if rollout.phase.rank <= Mode.SHADOW.rank or not unjudged:
+        return
+    versions = "version" if len(unjudged) == 1 else "versions"
+    has, it = ("has", "it") if len(unjudged) == 1 else ("have", "them")
+    raise StepSkipped(
+        f"{versions} {', '.join(unjudged)} {has} passed no gate of {rollout.guard}: in "
+        f"{rollout.phase} a wave keeps the pin {', '.join(rollout.version_pin)} or narrows it; "
+        f"roll the guard back, start a shadow wave that pins {it}, and go up by its gates"
+    )
 
 
 def _share(context: Context, rollout: Rollout) -> int:

@@ -55,7 +55,11 @@ def read_wave(path: NumberedPath) -> Response:
 @blueprint.post(f"{RULE}/waves", responses={201: WaveAnswer, **WRITE_ERRORS})
 @idempotent
 def post_wave(path: RolloutPath, header: Keyed, body: NewWave) -> Response:
-    """Start the phase's wave again, perhaps with another pin; needs If-Match."""
+    """Start the phase's wave again; needs If-Match.
+
+    In shadow any version may be pinned. Above it the pin is kept or narrowed: a version whose gates
+    were not passed is 409 `step-skipped`.
+    """
     actor = requests.require(Role.OPERATOR, path.environment)
     rollout, wave = start_wave(
         requests.context(),

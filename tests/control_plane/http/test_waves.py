@@ -1,6 +1,7 @@
 import pytest
 
-from tests.control_plane.http.conftest import REASON, assert_problem
+from control_plane.commands.promotions import carry_out
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, REASON, assert_problem
 
 
 def start(client, rollout, *, key="k1", etag=None, **body):
@@ -31,6 +32,19 @@ def test_a_wave_is_started_again_with_another_pin(operator, wall, rollout):
     assert made.headers["ETag"] == operator.get(rollout).headers["ETag"]
     assert operator.get(made.headers["Location"]).get_json()["version_pin"] == ["2.0"]
     assert operator.get(f"{rollout}/waves/1").get_json()["closed_at"] == "2026-11-02T10:00:00Z"
+
+
+def test_above_shadow_a_version_without_a_gate_is_refused_with_what_to_do(
+    context, operator, rollout, passed_gate
+):
+    gate = passed_gate()
+    body = {"gate_evaluation": gate.id, "digest": gate.digest, "to": "warn", "reason": REASON}
+    operator.post(f"{rollout}/promotions", body, Idempotency_Key="up")
+    carry_out(context, ENVIRONMENT, GUARD, 1)
+    document = assert_problem(start(operator, rollout, version_pin=["2.0"]), 409, "step-skipped")
+    assert "version 2.0 has passed no gate" in document["detail"]
+    assert "start a shadow wave that pins it" in document["detail"]
+    assert operator.get(rollout).get_json()["version_pin"] == ["1.0"]
 
 
 def test_waves_are_listed_newest_first_in_parts(operator, rollout):
