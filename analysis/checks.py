@@ -7,6 +7,7 @@ import pandas as pd
 from analysis.balance import balance
 from analysis.consistency import stop_consistency
 from analysis.evidence import Share, WaveDay, WaveEvidence, days_used
+from analysis.exposure import exposure
 from analysis.frames import Settled
 from analysis.purity import version_purity
 from analysis.report import Check, CheckResult
@@ -43,6 +44,9 @@ def run_checks(
     # Shadow has no cohorts that could be unlike each other.
     if evidence.gate is not Gate.SHADOW:
         checks.append(balance(evidence, settled))
+    ran = exposure(evidence)
+    if ran is not None:
+        checks.append(ran)
     if evidence.gate is Gate.ENFORCE:
         is_look = dwell.verdict is Verdict.WITHIN
         checks.append(stop_consistency(evidence, joined, policy, is_look=is_look))

@@ -75,6 +75,8 @@ class WaveEvidence:
     gate whose roster has no holdback the baseline is the shadow week that the wave is compared to,
     and `matched` has both sides on the days of the same weekdays where those are not all days.
     `source` is the telemetry that all of it comes from: counters tell no order and no coverage.
+    `exposure` counts, in each cohort compared, the prompts that ran at the cohort's mode, of all
+    that started on the days used (analysis.exposure).
     """
 
     environment: str
@@ -99,6 +101,7 @@ class WaveEvidence:
     baseline: Baseline | None = None
     matched: MatchedEvidence | None = None
     source: EvidenceSource = EvidenceSource.EVENTS
+    exposure: Mapping[Cohort, Share] | None = None
 
     def __post_init__(self) -> None:
         if self.declared_days < 1:
@@ -108,6 +111,11 @@ class WaveEvidence:
         if self.off_pin is not None and set(self.off_pin) != {self.treated, self.reference}:
             raise ValueError(
                 f"off_pin names {', '.join(self.off_pin) or 'no cohort'}; give the shares of "
+                f"{self.treated} and {self.reference}"
+            )
+        if self.exposure is not None and set(self.exposure) != {self.treated, self.reference}:
+            raise ValueError(
+                f"exposure names {', '.join(self.exposure) or 'no cohort'}; give the shares of "
                 f"{self.treated} and {self.reference}"
             )
         days = [day.day for day in self.days]

@@ -8,6 +8,7 @@ from analysis import sentences
 from analysis.consistency import saved_calls, supported_hosts
 from analysis.drift import baseline_balance, control_moved
 from analysis.evidence import WaveEvidence
+from analysis.exposure import untold_exposure
 from analysis.frames import COHORT, Settled
 from analysis.loops import other_protections
 from analysis.margins import harm_margin
@@ -30,7 +31,7 @@ def notes_of(
 
     `joined` are the guard totals beside the owners (analysis.consistency.joined_totals).
     """
-    found: list[Note | None] = [supported_hosts(evidence, joined)]
+    found: list[Note | None] = [supported_hosts(evidence, joined), untold_exposure(evidence)]
     if comparison is not Comparison.NONE:
         found += [power_note(metrics, policy), saved_calls(evidence, joined, policy.alpha)]
     if comparison is Comparison.CONCURRENT:

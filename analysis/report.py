@@ -38,6 +38,7 @@ class Check(StrEnum):
     INVARIANTS = "invariants"
     VERSION_PURITY = "version_purity"
     BALANCE = "balance"
+    EXPOSURE = "exposure"
     STOP_CONSISTENCY = "stop_consistency"
 
 
@@ -46,6 +47,7 @@ class Topic(StrEnum):
 
     BASELINE_BALANCE = "baseline_balance"
     CONTROL_MOVED = "control_moved"
+    EXPOSURE = "exposure"
     OTHER_PROTECTIONS = "other_protections"
     POWER = "power"
     SAVED_CALLS = "saved_calls"

@@ -77,6 +77,7 @@ CHECK_NAMES = {
     "version_purity": "Version purity",
     "minimum_data": "Minimum data",
     "balance": "Cohort balance",
+    "exposure": "Exposure",
     "stop_consistency": "Stop consistency",
     "review": "Human review",
     "power": "Power",
@@ -90,12 +91,14 @@ CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
     "invariants": {},
     "version_purity": {},
     "balance": {},
+    "exposure": {"needed_share": "needed share"},
     "stop_consistency": {},
 }
 
 NOTE_NAMES = {
     "baseline_balance": "Before the wave",
     "control_moved": "The reference cohort",
+    "exposure": "Exposure",
     "other_protections": "Other protections",
     "power": "Power",
     "saved_calls": "Saved calls",

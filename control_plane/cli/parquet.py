@@ -203,6 +203,7 @@ def _placed(row: Mapping[str, Any], day: str) -> PlacedOwnerDay:
         scale=row["scale"],
         source=EvidenceSource(row["source"]),
         loops=row.get("loops"),
+        mode=Mode(row["mode"]),
     )
-    of_cell = (row["guard"], found.version, row["wave"], found.cohort, Mode(row["mode"]))
+    of_cell = (row["guard"], found.version, row["wave"], found.cohort, found.mode)
     return PlacedOwnerDay(Cell(*of_cell, found.source), found)

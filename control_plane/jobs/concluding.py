@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.baseline import COMPARABLE, Baseline
 from analysis.evidence import DrawInputs, Share, WaveEvidence, first_complete
+from analysis.exposure import exposure_of
 from analysis.frames import COUNTS, owner_totals
 from analysis.gates import evaluate
 from analysis.guard_totals import guard_totals
@@ -89,6 +90,7 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         baseline=_baseline(gathered),
         matched=_matched(gathered),
         source=gathered.source,
+        exposure=exposure_of(started, gathered.gate),
     )
 
 

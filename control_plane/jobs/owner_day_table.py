@@ -14,9 +14,9 @@ import pandas as pd
 from control_plane.stores.evidence_points import SCALE
 from control_plane.stores.owner_days import SUMS, OwnerDay
 from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Cohort
+from reducer.vocabulary import Cohort, Mode
 
-Value = TypeVar("Value", str, date, Cohort)
+Value = TypeVar("Value", str, date, Cohort, Mode)
 Places = npt.NDArray[np.int64]
 
 # A count that the rows may lack, each or all: what one of them does not tell, the table does not.
@@ -29,8 +29,8 @@ LARGEST = 2**53
 class OwnerDayTable:
     """Owner-days, one entry of each column per owner-day.
 
-    `owners`, `days`, `cohorts` and `versions` hold each value once; the columns that end in `_at`
-    hold places in them. `durations_in` says how many entries of `duration_buckets` (base-2
+    `owners`, `days`, `cohorts`, `versions` and `modes` hold each value once; the columns that end
+    in `_at` hold places in them. `durations_in` says how many entries of `duration_buckets` (base-2
     exponential at `scale`, ms) and `duration_counts` belong to each owner-day, in order. `counts`
     has loop events only where every owner-day tells them.
     """
@@ -39,10 +39,12 @@ class OwnerDayTable:
     days: tuple[date, ...]
     cohorts: tuple[Cohort, ...]
     versions: tuple[str, ...]
+    modes: tuple[Mode, ...]
     owner_at: tuple[int, ...]
     day_at: tuple[int, ...]
     cohort_at: tuple[int, ...]
     version_at: tuple[int, ...]
+    mode_at: tuple[int, ...]
     counts: Mapping[str, tuple[int, ...]]
     durations_in: tuple[int, ...]
     duration_buckets: tuple[int, ...]
@@ -80,15 +82,18 @@ class OwnerDayTable:
         days, day_at = _interned([row.day for row in rows])
         cohorts, cohort_at = _interned([row.cohort for row in rows])
         versions, version_at = _interned([row.version for row in rows])
+        modes, mode_at = _interned([row.mode for row in rows])
         return cls(
             owners=owners,
             days=days,
             cohorts=cohorts,
             versions=versions,
+            modes=modes,
             owner_at=owner_at,
             day_at=day_at,
             cohort_at=cohort_at,
             version_at=version_at,
+            mode_at=mode_at,
             counts={name: tuple(getattr(row, name) for row in rows) for name in _told_by(rows)},
             durations_in=tuple(map(len, durations)),
             duration_buckets=tuple(bucket for told in durations for bucket, _ in told),
@@ -97,13 +102,14 @@ class OwnerDayTable:
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return one line per owner-day: `owner`, `cohort`, `day`, `version` and the counts."""
+        """Return a line per owner-day: `owner`, `cohort`, `day`, `version`, `mode`, the counts."""
         return pd.DataFrame(
             {
                 "owner": _picked(self.owners, self.owner_at),
                 "cohort": _picked([cohort.value for cohort in self.cohorts], self.cohort_at),
                 "day": _picked(self.days, self.day_at),
                 "version": _picked(self.versions, self.version_at),
+                "mode": _picked([mode.value for mode in self.modes], self.mode_at),
                 **{name: np.array(own, dtype=np.int64) for name, own in self.counts.items()},
             }
         )
@@ -118,6 +124,7 @@ class OwnerDayTable:
             day_at=tuple(compress(self.day_at, kept)),
             cohort_at=tuple(compress(self.cohort_at, kept)),
             version_at=tuple(compress(self.version_at, kept)),
+            mode_at=tuple(compress(self.mode_at, kept)),
             durations_in=tuple(compress(self.durations_in, kept)),
             counts={name: tuple(compress(own, kept)) for name, own in self.counts.items()},
             duration_buckets=tuple(compress(self.duration_buckets, told)),
@@ -169,6 +176,7 @@ _PLACES: Mapping[str, str] = {
     "days": "day_at",
     "cohorts": "cohort_at",
     "versions": "version_at",
+    "modes": "mode_at",
 }
 
 

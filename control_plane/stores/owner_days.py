@@ -10,7 +10,7 @@ from control_plane.stores.evidence_points import SCALE
 from control_plane.stores.packing import unpack
 from control_plane.stores.replies import octets
 from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Cohort
+from reducer.vocabulary import Cohort, Mode
 
 # Where a row says how much coarser than `SCALE` its histogram is, and where how many loop events
 # of other protections there were; the Lua library holds the same.
@@ -28,7 +28,8 @@ class OwnerDay:
     than the cell's guard; None says that nobody counted them: the row is made from counters, or
     was imported without them. `version` is that of the prompts' earliest records. `durations` holds
     pairs of a base-2 exponential bucket at `scale` and its count, of milliseconds where `source` is
-    events and of seconds where it is counters.
+    events and of seconds where it is counters. `mode` is what the prompts' assignment ids say: off
+    where none says one, which treats nobody.
     """
 
     owner: str
@@ -56,10 +57,11 @@ class OwnerDay:
     scale: int = SCALE
     source: EvidenceSource = EvidenceSource.EVENTS
     loops: int | None = None
+    mode: Mode = Mode.OFF
 
 
 # What of an owner-day is no sum that each row has.
-_BESIDE = {"owner", "day", "cohort", "version", "durations", "scale", "source", "loops"}
+_BESIDE = {"owner", "day", "cohort", "version", "durations", "scale", "source", "loops", "mode"}
 # The sums of an owner-day in the order of the stored row; the Lua library holds the same.
 SUMS = tuple(field.name for field in fields(OwnerDay) if field.name not in _BESIDE)
 
@@ -81,7 +83,7 @@ def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
     scale = SCALE - row[_COARSER]
     is_told = head > _LOOPS and cell.source is EvidenceSource.EVENTS
     loops = row[_LOOPS] if is_told else None
-    rest = (*row[: len(SUMS)], tuple(durations), scale, cell.source, loops)
+    rest = (*row[: len(SUMS)], tuple(durations), scale, cell.source, loops, cell.mode or Mode.OFF)
     return OwnerDay(owner, day, cell.cohort, cell.version, *rest)
 
 

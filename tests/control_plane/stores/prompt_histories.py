@@ -306,5 +306,6 @@ def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> Owne
         cohort=where.cohort,
         version=where.version,
         durations=tuple(durations),
+        mode=where.mode or Mode.OFF,
         **counted,
     )

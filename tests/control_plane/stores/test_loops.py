@@ -115,6 +115,7 @@ rows = st.builds(
     ),
     scale=st.integers(3, 7),
     loops=st.none() | st.integers(0, 2**53 - 1),
+    mode=st.just(GUARD.mode),
 )
 
 
