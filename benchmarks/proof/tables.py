@@ -14,6 +14,8 @@ from reducer.vocabulary import Metric
 POOLED_LIMIT = 0.055
 CONCENTRATED_LIMIT = 0.10
 CONCENTRATED_FROM = 1_000
+# The design measured harm in few owners by these, and set its limit by them.
+RATES = (Metric.COMPLETION, Metric.DISRUPTION)
 ABOUT = """Made by `{command}`: {waves:,} simulated rosters, seed {seed}, {permutations:,} random
 sets for each test, Python {python}, {packages}. The same command and seed give the same counts; a
 run that was broken off goes on where it stopped.
@@ -56,7 +58,12 @@ def share(passes: Passes) -> float:
 
 
 def is_broken(cell: Cell, passes: Passes) -> bool:
-    """Whether a cell at the margin passes too often to be chance: 3 standard errors above alpha."""
+    """Whether a cell passes too often to be chance: 3 standard errors above its limit.
+
+    That is alpha at the margin, and `CONCENTRATED_LIMIT` for rates of harm that few owners carry.
+    """
+    if cell.harm is Harm.CONCENTRATED:
+        return _is_limited(cell) and _clearly_above(passes, CONCENTRATED_LIMIT)
     return cell.harm is Harm.AT_MARGIN and _clearly_above(passes, waves.ALPHA)
 
 
@@ -154,19 +161,43 @@ def _found(counts: Counts) -> str:
         f"{_percent(max(shares))} %, mean {mean}. More than 3 standard errors above 5 %: "
         f"{', '.join(_title(cell) for cell in broken) or 'none'}."
     )
+    return f"{found}\n{_few(counts)}"
+
+
+def _few(counts: Counts) -> str:
+    concentrated = {
+        cell: each
+        for cell, each in counts.items()
+        if cell.harm is Harm.CONCENTRATED and cell.owners >= CONCENTRATED_FROM
+    }
+    rates = [share(each) for cell, each in concentrated.items() if _is_limited(cell)]
+    limit, chance = f"{100 * CONCENTRATED_LIMIT:g} %", "more than 3 standard errors above"
+    return (
+        f"- Harm that few owners carry, from {CONCENTRATED_FROM:,} owners on. Of rates of harm "
+        f"{limit} is asked: {len(rates)} cells{_from_to(rates)}; {chance}: "
+        f"{_above(counts, [cell for cell in concentrated if _is_limited(cell)])}. Of amounts no "
+        "test with power could keep to that, and the table below says why. "
+        f"{chance.capitalize()} {limit}: "
+        f"{_above(counts, [cell for cell in concentrated if not _is_limited(cell)])}."
+    )
+
+
+def _is_limited(cell: Cell) -> bool:
+    return cell.owners >= CONCENTRATED_FROM and cell.metric in RATES
+
+
+def _above(counts: Counts, cells: Iterable[Cell]) -> str:
     unseen = _unseen(counts)
     above = [
-        f"{_title(cell)} {_percent(share(each))} % ({unseen(cell, each)} % unseen)"
-        for cell, each in counts.items()
-        if cell.harm is Harm.CONCENTRATED
-        and cell.owners >= CONCENTRATED_FROM
-        and _clearly_above(each, CONCENTRATED_LIMIT)
+        f"{_title(cell)} {_percent(share(counts[cell]))} % ({unseen(cell, counts[cell])} % unseen)"
+        for cell in cells
+        if _clearly_above(counts[cell], CONCENTRATED_LIMIT)
     ]
-    few = (
-        f"- Harm that few owners carry, from {CONCENTRATED_FROM:,} owners on: more than 3 standard "
-        f"errors above {100 * CONCENTRATED_LIMIT:g} %: {', '.join(above) or 'none'}."
-    )
-    return f"{found}\n{few}"
+    return ", ".join(above) or "none"
+
+
+def _from_to(shares: list[float]) -> str:
+    return f", from {_percent(min(shares))} to {_percent(max(shares))} %" if shares else ""
 
 
 def _range(shares: list[float]) -> str:
