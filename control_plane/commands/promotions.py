@@ -20,6 +20,7 @@ from control_plane.commands.changes import (
 from control_plane.commands.comparisons import check_reason_says_so
 from control_plane.commands.freshness import check_freshness
 from control_plane.commands.refusals import error_of, rule_violated
+from control_plane.commands.requirements import Step, check_requirements
 from control_plane.commands.rosters import frozen_wave
 from control_plane.commands.standing import check_judged, check_standing, check_undisputed
 from control_plane.context import Context
@@ -157,34 +158,9 @@ def check_evaluation(
         )
     check_freshness(context, environment, rollout, evaluation)
     check_undisputed(context, rollout, evaluation)
-    _check_requirements(context, environment, rollout, request)
-
-
-def _check_requirements(
-    context: Context, environment: Environment, rollout: Rollout, request: PromotionRequest
-) -> None:
-    """Each required environment must have taken the same step; a larger share is one of its own."""
-    policy = context.policies.of(environment.name)
-    step = str(request.to)
-    least_bps = 0
-    if request.to is Mode.ENFORCE:
-        least_bps = _share(context, rollout, request)
-        step = f"enforce for {least_bps} basis points"
-    for required in sorted({*environment.requires, *policy.requires}):
-        other = context.environments.rollout(required, rollout.guard)
-        if other is None or other.reached.rank < request.to.rank or other.reached_bps < least_bps:
-            raise StateConflict(
-                f"{environment.name} requires that {required} took the step to {step} first; "
-                f"{rollout.guard} there has reached {_reached(other)}"
-            )
-
-
-def _reached(other: Rollout | None) -> str:
-    if other is None:
-        return "nothing"
-    if other.reached is Mode.ENFORCE:
-        return f"enforce for {other.reached_bps} basis points"
-    return str(other.reached)
+    share_bps = _share(context, rollout, request) if request.to is Mode.ENFORCE else 0
+    step = Step(rollout.guard, request.to, share_bps, rollout.version_pin)
+    check_requirements(context, environment, step)
 
 
 def _share(context: Context, rollout: Rollout, request: PromotionRequest) -> int:

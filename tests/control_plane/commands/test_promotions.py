@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from control_plane.commands.cohorts import CohortChange, set_cohort_mode
-from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.commands.promotions import PromotionRequest, carry_out, request_promotion
 from control_plane.commands.rollback import roll_back
 from control_plane.commands.waves import start_wave
@@ -22,11 +21,10 @@ from control_plane.errors import (
 )
 from control_plane.etags import rollout_etag
 from control_plane.state import EvaluationStatus, PromotionStatus
-from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode, Verdict
 from tests.control_plane.hosts import Prompt, assigned, pseudonym_in
 from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, VERSION, WHY
+from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
 
 @pytest.fixture
@@ -247,40 +245,6 @@ def test_a_dry_run_asks_for_nothing(life):
     assert (told.id, told.share_bps) == (0, 8000)
     assert life.context.gates.promotions(ENVIRONMENT, GUARD) == ()
     assert life.rollout.phase is Mode.SHADOW
-
-
-def test_an_environment_waits_for_the_one_that_it_requires(store):
-    public = Life.begin(store, environment="public-cloud")
-    public.live(1)
-    with pytest.raises(StateConflict, match=r"internal took the step to warn.*reached nothing"):
-        public.ask_promotion(public.within(), Mode.WARN)
-    create_environment(public.context, ENVIRONMENT, requires=None, actor=OPERATOR, reason=WHY)
-    rollout, _ = create_rollout(
-        public.context, ENVIRONMENT, GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
-    )
-    with pytest.raises(StateConflict, match="has reached shadow"):
-        public.ask_promotion(public.within(), Mode.WARN)
-    raise_to_warn(public, rollout)
-    public.ask_promotion(public.within(), Mode.WARN)
-
-
-def raise_to_warn(life: Life, rollout: Rollout) -> None:
-    """Let internal take its step, on an evaluation of its own."""
-    internal = replace(life, environment=rollout.environment)
-    assert internal.promote(Mode.WARN).status is PromotionStatus.DONE
-
-
-def test_a_larger_share_is_a_step_that_the_required_environment_takes_first(store):
-    internal = Life.begin(store)
-    public = Life.begin(store, environment="public-cloud", calendar=internal.calendar)
-    for life in (internal, public):
-        life.promote(Mode.WARN)
-    internal.promote(Mode.ENFORCE, share_bps=300)
-    with pytest.raises(StateConflict, match=r"enforce for 500 basis points first.*for 300 basis"):
-        public.ask_promotion(public.within(), Mode.ENFORCE)
-    assert public.promote(Mode.ENFORCE, share_bps=300).status is PromotionStatus.DONE
-    internal.promote(Mode.ENFORCE, share_bps=500)
-    assert public.promote(Mode.ENFORCE, share_bps=500).status is PromotionStatus.DONE
 
 
 def test_the_evidence_of_one_environment_is_nothing_to_another(store):
