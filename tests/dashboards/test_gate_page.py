@@ -87,6 +87,17 @@ def test_a_check_shows_only_the_numbers_that_its_sentence_leaves_out(render: Ren
     assert "7 of 7 complete days. Telemetry coverage" in said
 
 
+def test_the_check_of_exposure_says_how_much_of_the_treated_is_asked_for(render: Render) -> None:
+    told = "9 of 20 prompts of warned (45 %) ran in warn; at least 50 % of warned is asked for."
+    numbers = {"needed_share": 0.5, "warned_at_mode": 9, "warned_prompts": 20}
+    check = CheckView("exposure", Verdict.UNPROVEN, told, numbers)
+    evaluation = replace(samples.GATE_PAGE.evaluation, checks=(check,))
+
+    said = words(gate_of(render, replace(samples.GATE_PAGE, evaluation=evaluation)))
+
+    assert f"Exposure unproven {told} needed share50 %" in said
+
+
 def test_a_check_that_the_page_does_not_know_shows_all_its_numbers(render: Render) -> None:
     check = CheckView("novelty", Verdict.WITHIN, "All is new.", {"new_owners": 12})
     evaluation = replace(samples.GATE_PAGE.evaluation, checks=(check,))
