@@ -1,7 +1,7 @@
 """What the evidence of a wave shows: intervals, the test at the margin, the verdict of a gate.
 
-For notebooks: `analysis.evaluate(owner_days, policy)`. The names below are loaded when asked for,
-so that importing a part of the package stays as light as that part.
+For notebooks: `analysis.evaluate(owner_days, analysis.SHIPPED_POLICY)`. The names below are loaded
+when asked for, so that importing a part of the package stays as light as that part.
 """
 
 from importlib import import_module
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from analysis.power import plan_metrics as plan_metrics
     from analysis.report import GateEvaluation as GateEvaluation
     from analysis.report import to_wire as to_wire
+    from analysis.shipped_policy import SHIPPED_POLICY as SHIPPED_POLICY
+    from reducer.rollout.policy import GatePolicy as GatePolicy
 
 _PLACES = {
     "Baseline": "analysis.baseline",
     "DrawInputs": "analysis.evidence",
     "GateEvaluation": "analysis.report",
+    "GatePolicy": "reducer.rollout.policy",
     "OwnerHistograms": "analysis.histograms",
+    "SHIPPED_POLICY": "analysis.shipped_policy",
     "Share": "analysis.evidence",
     "WaveEvidence": "analysis.evidence",
     "evaluate": "analysis.notebook",
@@ -42,3 +46,8 @@ def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module 'analysis' has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the documented names, for completion."""
+    return sorted(_PLACES)

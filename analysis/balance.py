@@ -76,7 +76,8 @@ def drawn_owners(evidence: WaveEvidence) -> frozenset[str] | None:
 
 
 def _switching(evidence: WaveEvidence, owners: int) -> Finding:
-    prompts = evidence.violations.get(Invariant.TREATMENT_SWITCHED, 0)
+    counted = evidence.violations
+    prompts = counted.get(Invariant.TREATMENT_SWITCHED, 0)
     numbers = {"switched": prompts}
     told = [f"{prompts:,} prompts were in two modes or cohorts"] if prompts else []
     if owners:
@@ -85,6 +86,9 @@ def _switching(evidence: WaveEvidence, owners: int) -> Finding:
     if told:
         sentence = f"{listed(told)}, so cohorts are mixed."
         return Finding(Verdict.INVALID, sentence, numbers)
+    if Check.INVARIANTS in evidence.unknown and Invariant.TREATMENT_SWITCHED not in counted:
+        sentence = "Whether prompts were in two modes or cohorts is not known."
+        return Finding(Verdict.NO_DATA, sentence, {})
     return Finding(Verdict.WITHIN, "No prompt was in two cohorts.", numbers)
 
 

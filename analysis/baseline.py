@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.cells import OWNER, refuse_cells, require_columns
 from analysis.frames import (
     COUNTS,
-    OWNER,
     block_names,
     checked_counts,
-    refuse_cells,
     refuse_contradictions,
-    require_columns,
     sorted_by_owner,
 )
 from analysis.histograms import OwnerHistograms

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.balance import balance
 from analysis.consistency import stop_consistency
-from analysis.evidence import Share, WaveDay, WaveEvidence, days_used
+from analysis.evidence import Share, WaveDay, WaveEvidence, days_used, is_look
 from analysis.exposure import exposure
 from analysis.frames import Settled
 from analysis.purity import version_purity
@@ -20,6 +20,8 @@ _NOT_BY_COUNTERS = (
     "Coverage is not known: this evidence comes from counters, and the check needs the ordinals "
     "that only events carry."
 )
+_NO_ENDED = "Coverage is not known: no ended prompt was reported."
+_NO_RECORD = "The contract is not known to hold: the last complete day has no record."
 
 
 def run_checks(
@@ -32,10 +34,9 @@ def run_checks(
     Raises:
         ValueError: for guard totals that fail their checks.
     """
-    dwell = _dwell(evidence, policy)
     coverage = _coverage(evidence, policy)
     checks = [
-        dwell,
+        _dwell(evidence, policy),
         coverage,
         _contract(evidence, policy),
         _invariants(evidence, coverage),
@@ -48,8 +49,8 @@ def run_checks(
     if ran is not None:
         checks.append(ran)
     if evidence.gate is Gate.ENFORCE:
-        is_look = dwell.verdict is Verdict.WITHIN
-        checks.append(stop_consistency(evidence, joined, policy, is_look=is_look))
+        is_due = is_look(evidence, policy)
+        checks.append(stop_consistency(evidence, joined, policy, is_look=is_due))
     return tuple(checks)
 
 
@@ -58,6 +59,9 @@ def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     days = days_used(evidence)
     used = len(days)
     needed = max(evidence.declared_days, policy.dwell_days)
+    if Check.DWELL in evidence.unknown:
+        compared = {"compared": used, "declared": needed}
+        return CheckResult(Check.DWELL, Verdict.NO_DATA, evidence.unknown[Check.DWELL], compared)
     skipped = [day for day in evidence.days if not day.is_complete]
     sentence = f"{used} of {needed} complete days"
     if skipped:
@@ -70,7 +74,7 @@ def _dwell(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
         told = _last_of(noted, "; ".join(note.sentence for note in noted[-1].notes))
         sentence += f"; {len(noted)} of the days used {are} not exact ({told})"
     so_far = Verdict.UNPROVEN if used else Verdict.NO_DATA
-    verdict = Verdict.WITHIN if used >= needed else so_far
+    verdict = Verdict.WITHIN if is_look(evidence, policy) else so_far
     numbers = {"complete": used, "declared": needed, "not_counted": len(skipped)}
     if noted:
         numbers["noted"] = len(noted)
@@ -85,11 +89,13 @@ def _last_of(days: Sequence[WaveDay], told: str) -> str:
 
 def _coverage(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     seen, floor = evidence.coverage, policy.coverage_floor
-    numbers: dict[str, int | float | str] = {"lost": evidence.lost, "needed_share": floor}
+    numbers: dict[str, int | float | str] = {"needed_share": floor}
+    if evidence.lost is not None:
+        numbers["lost"] = evidence.lost
     if evidence.source is EvidenceSource.COUNTERS:
         return CheckResult(Check.COVERAGE, Verdict.NO_DATA, _NOT_BY_COUNTERS, numbers)
     if seen is None or seen.whole == 0:
-        sentence = "Coverage is not known: no ended prompt was reported."
+        sentence = evidence.unknown.get(Check.COVERAGE, _NO_ENDED)
         return CheckResult(Check.COVERAGE, Verdict.NO_DATA, sentence, numbers)
     sentence = f"Coverage {share(seen.part, seen.whole)} of {seen.whole:,} ended prompts"
     numbers |= {"covered": seen.part, "ended": seen.whole}
@@ -100,7 +106,7 @@ def _contract(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
     seen, floor = evidence.contract, policy.contract_floor
     numbers: dict[str, int | float | str] = {"needed_share": floor}
     if seen is None or seen.whole == 0:
-        sentence = "The contract is not known to hold: the last complete day has no record."
+        sentence = evidence.unknown.get(Check.CONTRACT, _NO_RECORD)
         return CheckResult(Check.CONTRACT, Verdict.NO_DATA, sentence, numbers)
     met = share(seen.part, seen.whole)
     sentence = f"Contract met by {met} of {seen.whole:,} records of the last complete day"
@@ -134,6 +140,10 @@ def _invariants(evidence: WaveEvidence, coverage: CheckResult) -> CheckResult:
         named = listed([f"{count:,} x {name}" for name, count in sorted(broken.items())])
         sentence = f"Invariants that must be zero are not: {named}."
         return CheckResult(Check.INVARIANTS, Verdict.BEYOND, sentence, numbers)
+    if Check.INVARIANTS in evidence.unknown:
+        sentence = evidence.unknown[Check.INVARIANTS]
+        # A zero would read as a known one.
+        return CheckResult(Check.INVARIANTS, Verdict.NO_DATA, sentence, {})
     if coverage.verdict is not Verdict.WITHIN:
         sentence = "No violation is known, but coverage does not show that none was missed."
         return CheckResult(Check.INVARIANTS, Verdict.NO_DATA, sentence, numbers)

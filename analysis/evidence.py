@@ -3,15 +3,16 @@
 import datetime as dt
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from analysis.baseline import Baseline
 from analysis.histograms import Durations
-from analysis.report import Comparison
+from analysis.report import Check, Comparison
 from analysis.weekdays import MatchedEvidence
 from reducer.rollout.days import DayNote
+from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Gate, Invariant
 
@@ -65,8 +66,8 @@ class WaveEvidence:
     used, `contract` conforming of all records of the last complete day; None says that nobody
     reported it. `off_pin` counts, in each cohort compared, the prompts that started with a version
     the wave does not pin, of all that started on the days used; None says that nobody reported it
-    too. `violations` are those of this
-    wave; `lost` are prompts without an end after 24 h.
+    too. `violations` are those of this wave; `lost` are prompts without an end after 24 h, None
+    where that is not told.
 
     What follows `lost` is None when nobody reported it, which no check reads as zero: `draw` is
     what the assignment is replayed from; `guard_totals` (analysis.guard_totals) are what the guard
@@ -77,6 +78,11 @@ class WaveEvidence:
     `source` is the telemetry that all of it comes from: counters tell no order and no coverage.
     `exposure` counts, in each cohort compared, the prompts that ran at the cohort's mode, of all
     that started on the days used (analysis.exposure).
+
+    `unknown` says in words what a check asks for and this evidence cannot tell; of `coverage`,
+    `contract` and `off_pin` that counts where they are None. With `dwell` nobody said which days
+    are complete: the first declared ones are compared as if they were. With `invariants` the
+    violations may not be all there are.
     """
 
     environment: str
@@ -93,7 +99,7 @@ class WaveEvidence:
     contract: Share | None
     off_pin: Mapping[Cohort, Share] | None
     violations: Mapping[Invariant, int]
-    lost: int
+    lost: int | None
     draw: DrawInputs | None = None
     guard_totals: pd.DataFrame | None = None
     guard_totals_before: pd.DataFrame | None = None
@@ -102,11 +108,12 @@ class WaveEvidence:
     matched: MatchedEvidence | None = None
     source: EvidenceSource = EvidenceSource.EVENTS
     exposure: Mapping[Cohort, Share] | None = None
+    unknown: Mapping[Check, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.declared_days < 1:
             raise ValueError(f"declared_days is {self.declared_days}; a look needs at least 1 day")
-        if self.lost < 0 or any(count < 0 for count in self.violations.values()):
+        if (self.lost or 0) < 0 or any(count < 0 for count in self.violations.values()):
             raise ValueError("lost prompts and violations are counts; none may be negative")
         if self.off_pin is not None and set(self.off_pin) != {self.treated, self.reference}:
             raise ValueError(
@@ -132,6 +139,11 @@ class WaveEvidence:
 def days_used(evidence: WaveEvidence) -> tuple[dt.date, ...]:
     """Return the first `declared_days` complete days; later ones are shown, never used."""
     return first_complete(evidence.days, evidence.declared_days)
+
+
+def is_look(evidence: WaveEvidence, policy: GatePolicy) -> bool:
+    """Whether there are as many days as were declared, and as the policy asks for."""
+    return len(days_used(evidence)) >= max(evidence.declared_days, policy.dwell_days)
 
 
 def first_complete(days: Iterable[WaveDay], declared: int) -> tuple[dt.date, ...]:

@@ -7,18 +7,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis import cells
+from analysis.cells import checked_owners, counts_of, refuse_cells, require_columns, row_of
 from reducer.vocabulary import Cohort, Metric
 
-OWNER = "owner"
+OWNER = cells.OWNER
 COHORT = "cohort"
 DAY = "day"
-# Above it a float no longer holds every whole number.
-EXACT = 2.0**53
 COUNTS = ("started", "cancelled", "completed", "disrupted", "tokens", "turns")
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
+Floats = cells.Floats
+Flags = cells.Flags
 
 Sides: TypeAlias = tuple[Cohort, Cohort]
 
@@ -51,15 +50,22 @@ class Outcomes(NamedTuple):
 def owner_totals(owner_days: pd.DataFrame) -> pd.DataFrame:
     """Sum owner-days (`owner`, `cohort`, `day` and the counts) to one row per owner.
 
-    The order of the rows and the way an owner's counts are split over days change nothing.
+    The order of the rows and the way an owner's counts are split over days change nothing. A row
+    may contradict itself as long as the owner's sums do not: by counters a prompt over midnight
+    ends on another day than it started (`refuse_contradictions` looks at each row).
 
     Raises:
-        ValueError: as `checked_totals`, and for an owner that is in two cohorts.
+        ValueError: as `checked_totals`, naming an owner where its sums contradict each other, and
+            for an owner that is in two cohorts.
     """
     require_columns(owner_days, (OWNER, COHORT, DAY, *COUNTS))
-    days = _with_checked_cells(owner_days)
-    totals = days.groupby([OWNER, COHORT], as_index=False, sort=True)[list(COUNTS)].sum()
-    return checked_totals(totals)
+    days = checked_rows(owner_days)
+    # As floats no sum wraps around: from 2^53 on it is refused.
+    days = days.astype(dict.fromkeys(COUNTS, np.float64))
+    sums = days.groupby([OWNER, COHORT], as_index=False, sort=True)[list(COUNTS)].sum()
+    if sums[OWNER].duplicated().any():
+        _refuse_second_cohort(days)
+    return _checked_sums(sums)
 
 
 def settled_totals(totals: pd.DataFrame, drawn: frozenset[str] | None, sides: Sides) -> Settled:
@@ -93,12 +99,20 @@ def checked_totals(totals: pd.DataFrame) -> pd.DataFrame:
             the prompts that started.
     """
     require_columns(totals, (OWNER, COHORT, *COUNTS))
-    checked = _with_checked_cells(totals)
+    checked = checked_rows(totals)
     is_repeated = checked[OWNER].duplicated().to_numpy()
     refuse_cells(
         checked, is_repeated, OWNER, why="is there twice; an owner has one row and one cohort"
     )
     refuse_contradictions(checked)
+    return sorted_by_owner(checked)
+
+
+def _checked_sums(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return sums with one row per owner as totals; an error names an owner, for rows are ours."""
+    whole = {column: counts_of(sums, column, is_summed=True) for column in COUNTS}
+    checked = sums.assign(**whole)
+    refuse_contradictions(checked, is_summed=True)
     return sorted_by_owner(checked)
 
 
@@ -119,7 +133,7 @@ def by_block(totals: pd.DataFrame, blocks: Mapping[str, str]) -> pd.DataFrame:
         raise ValueError(
             f"block {block!r} has owners in two cohorts; draw cohorts by block, or compare owners"
         )
-    return checked_totals(sums)
+    return _checked_sums(sums)
 
 
 def block_names(owners: Iterable[str], blocks: Mapping[str, str]) -> npt.NDArray[np.object_]:
@@ -171,38 +185,26 @@ def harm_and_trials(totals: pd.DataFrame, metric: Metric) -> tuple[Floats, Float
             raise ValueError(f"owner totals hold no {metric}; ask for one of their own metrics")
 
 
-def checked_owners(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
-    """Return the `owner` column; an owner is a text that is not empty."""
-    owners = frame[OWNER].to_numpy(dtype=object)
-    is_named = np.fromiter(
-        (isinstance(owner, str) and owner != "" for owner in owners), np.bool_, len(owners)
-    )
-    refuse_cells(frame, ~is_named, OWNER, why="is no owner; give a pseudonym")
-    return owners
-
-
 def checked_counts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return `owner` and the counts as whole numbers, each cell checked on its own."""
-    cells: dict[str, object] = {OWNER: checked_owners(frame)}
+    checked: dict[str, object] = {OWNER: checked_owners(frame)}
     for column in COUNTS:
-        values = np.asarray(pd.to_numeric(frame[column], errors="coerce"), dtype=np.float64)
-        # A NaN fails every comparison, so it is refused without a rule of its own.
-        is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
-        refuse_cells(
-            frame, ~is_count, column, why="is no count; it must be a whole number from 0 to 2^53"
-        )
-        cells[column] = values.astype(np.int64)
-    return pd.DataFrame(cells, index=frame.index)
+        checked[column] = counts_of(frame, column)
+    return pd.DataFrame(checked, index=frame.index)
 
 
-def refuse_contradictions(frame: pd.DataFrame) -> None:
-    """Refuse an owner whose prompts ended or were disrupted more often than they started."""
-    started = frame["started"].to_numpy()
-    ended = frame["completed"].to_numpy() + frame["cancelled"].to_numpy()
-    why = "and cancelled together exceed the prompts started"
-    refuse_cells(frame, ended > started, "completed", why=why)
-    disrupted = frame["disrupted"].to_numpy()
-    refuse_cells(frame, disrupted > started, "disrupted", why="exceeds the prompts started")
+def refuse_contradictions(frame: pd.DataFrame, *, is_summed: bool = False) -> None:
+    """Refuse a row whose prompts ended or were disrupted more often than they started."""
+    started, cancelled = frame["started"].to_numpy(), frame["cancelled"].to_numpy()
+    for column, beside, told in (
+        ("completed", cancelled, "and cancelled together exceed"),
+        ("disrupted", 0, "exceeds"),
+    ):
+        is_more = frame[column].to_numpy() + beside > started
+        if is_more.any():
+            most = int(started[int(np.argmax(is_more))])
+            why = f"{told} the prompts started, {most}; count each prompt once"
+            refuse_cells(frame, is_more, column, why=why, is_summed=is_summed)
 
 
 def sorted_by_owner(frame: pd.DataFrame) -> pd.DataFrame:
@@ -212,28 +214,25 @@ def sorted_by_owner(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(OWNER, ignore_index=True)
 
 
-def refuse_cells(frame: pd.DataFrame, is_bad: Flags, column: str, *, why: str) -> None:
-    """Raise a ValueError that names the first bad row of a column with its value."""
-    if is_bad.any():
-        place = int(np.argmax(is_bad))
-        value = frame[column].iloc[place]
-        value = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"column {column!r}, row {frame.index[place]}: {value!r} {why}")
+def _refuse_second_cohort(days: pd.DataFrame) -> None:
+    first = days.groupby(OWNER, sort=False)[COHORT].transform("first")
+    is_other = (first != days[COHORT]).to_numpy()
+    place = int(np.argmax(is_other))
+    owner = days[OWNER].iloc[place]
+    earlier = row_of(days, int(np.argmax((days[OWNER] == owner).to_numpy())))
+    why = (
+        f"is a second cohort of the owner {owner!r}, after {first.iloc[place]!r} in {earlier}; an "
+        "owner has one cohort in a wave, leave its rows of one out"
+    )
+    refuse_cells(days, is_other, COHORT, why=why)
 
 
-def require_columns(frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    """Raise a ValueError that names the first column a frame lacks."""
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise ValueError(f"owner evidence lacks the column {missing[0]!r}; it needs {columns}")
-
-
-def _with_checked_cells(frame: pd.DataFrame) -> pd.DataFrame:
+def checked_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Check each cell on its own; what several cells mean together is the caller's."""
     cohorts = frame[COHORT].astype(str)
     known = [cohort.value for cohort in Cohort]
     is_unknown = ~cohorts.isin(known).to_numpy()
     refuse_cells(frame, is_unknown, COHORT, why=f"is none of {', '.join(known)}")
-    checked = checked_counts(frame).reset_index(drop=True)
+    checked = checked_counts(frame)
     checked.insert(1, COHORT, cohorts.to_numpy(dtype=object))
     return checked

@@ -12,7 +12,7 @@ from analysis.before_after import BeforeAfter
 from analysis.checks import run_checks
 from analysis.comparison import Judge
 from analysis.consistency import joined_totals
-from analysis.evidence import Share, WaveDay, WaveEvidence, comparison_of, days_used
+from analysis.evidence import Share, WaveDay, WaveEvidence, comparison_of, days_used, is_look
 from analysis.frames import COHORT, settled_totals
 from analysis.notes import notes_of
 from analysis.report import (
@@ -50,10 +50,7 @@ def evaluate(evidence: WaveEvidence, policy: GatePolicy) -> GateEvaluation:
     totals = settled.totals
     joined = joined_totals(evidence, totals)
     checks = run_checks(evidence, settled, joined, policy)
-    is_look = any(
-        check.check is Check.DWELL and check.verdict is Verdict.WITHIN for check in checks
-    )
-    compared = _compared(evidence, totals, policy, margins=margins, is_look=is_look)
+    compared = _compared(evidence, totals, policy, margins=margins)
     metrics, kind = compared.metrics, compared.kind
     verdict = _worst([check.verdict for check in checks], [result.verdict for result in metrics])
     sentence = sentences.gate(checks, metrics, verdict)
@@ -94,17 +91,16 @@ def _compared(
     policy: GatePolicy,
     *,
     margins: Mapping[Metric, float],
-    is_look: bool,
 ) -> _Compared:
     named = [metric for metric in Metric if metric in margins]
     kind = comparison_of(evidence)
     if kind is Comparison.BEFORE_AFTER:
-        paired = BeforeAfter(evidence, policy, is_look)
+        paired = BeforeAfter(evidence, policy, is_look(evidence, policy))
         return _Compared(
             kind, tuple(paired.compare(totals, metric, margins[metric]) for metric in named), ()
         )
     key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
-    judge = Judge((evidence.treated, evidence.reference), key, policy, is_look)
+    judge = Judge((evidence.treated, evidence.reference), key, policy, is_look(evidence, policy))
     compare = partial(
         judge.compare, totals, durations=evidence.durations, baseline=evidence.baseline
     )
@@ -138,7 +134,7 @@ def _days(evidence: WaveEvidence) -> Days:
     skipped = [day for day in evidence.days if not day.is_complete]
     return Days(
         declared=evidence.declared_days,
-        complete=len(evidence.days) - len(skipped),
+        complete=None if Check.DWELL in evidence.unknown else len(evidence.days) - len(skipped),
         used=days_used(evidence),
         not_counted=tuple(NotCounted(day.day, day.reason or "not complete") for day in skipped),
     )

@@ -1,9 +1,8 @@
 """What the guard did, by owner: optional columns that checks read beside the metrics' counts."""
 
-import numpy as np
 import pandas as pd
 
-from analysis.frames import EXACT, OWNER, checked_owners, refuse_cells, require_columns
+from analysis.cells import OWNER, checked_owners, counts_of, refuse_cells, require_columns
 
 # would_stopped and stopped count decisions, calls_after_would_stop tool calls; unreliable and
 # off_pin count prompts, loops loop events of other protections.
@@ -48,12 +47,6 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
     require_columns(frame, (OWNER,))
     checked = pd.DataFrame({OWNER: checked_owners(frame)})
     for column in GUARD_COUNTS:
-        if column not in frame.columns:
-            continue
-        values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
-        # A NaN fails every comparison, so it is refused without a rule of its own.
-        is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
-        why = "is no count; it must be a whole number from 0 to 2^53"
-        refuse_cells(frame, ~is_count, column, why=why)
-        checked[column] = values.astype(np.int64)
+        if column in frame.columns:
+            checked[column] = counts_of(frame, column)
     return checked

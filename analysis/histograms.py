@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.frames import (
-    EXACT,
+from analysis.cells import (
     OWNER,
-    Floats,
-    block_names,
     checked_owners,
+    counts_of,
+    numbers_of,
     refuse_cells,
     require_columns,
 )
+from analysis.frames import block_names
 
 BUCKET = "bucket"
 COUNT = "count"
@@ -62,11 +62,11 @@ class OwnerHistograms:
         _require_scale(scale)
         require_columns(frame, (OWNER, BUCKET, COUNT))
         owners = checked_owners(frame)
-        buckets = _whole(frame, BUCKET, least=-LARGEST_BUCKET, most=LARGEST_BUCKET)
+        buckets = _buckets_of(frame)
         is_beyond = np.abs((buckets + 1) * 2.0**-scale) > LARGEST_EXPONENT
         why = f"is no bucket of a duration: at scale {scale} its edge is no number of ms"
         refuse_cells(frame, is_beyond, BUCKET, why=why)
-        counts = _whole(frame, COUNT, least=0.0, most=EXACT)
+        counts = counts_of(frame, COUNT)
         codes, names = pd.factorize(owners, sort=True)
         return _grouped(tuple(names), scale, codes, buckets=buckets, counts=counts)
 
@@ -223,15 +223,9 @@ def _require_scale(scale: int) -> None:
         raise ValueError(f"scale {scale} is none of {SCALES.start} to {SCALES.stop - 1}")
 
 
-def _whole(frame: pd.DataFrame, column: str, *, least: float, most: float) -> Counts:
-    values = np.asarray(pd.to_numeric(frame[column], errors="coerce"), dtype=np.float64)
-    is_whole = _is_whole(values) & (values >= least) & (values < most)
-    kind = "count; it must be a whole number from 0 to 2^53"
-    if least < 0:
-        kind = "bucket; it must be a whole number"
-    refuse_cells(frame, ~is_whole, column, why=f"is no {kind}")
+def _buckets_of(frame: pd.DataFrame) -> Counts:
+    values = numbers_of(frame[BUCKET])
+    # A NaN fails every comparison, so it is refused without a rule of its own.
+    is_whole = (np.floor(values) == values) & (np.abs(values) < LARGEST_BUCKET)
+    refuse_cells(frame, ~is_whole, BUCKET, why="is no bucket; it must be a whole number")
     return values.astype(np.int64)
-
-
-def _is_whole(values: Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray(np.floor(values) == values)

@@ -15,7 +15,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.baseline import COMPARABLE, LEAST_DAYS, Baseline
-from analysis.frames import COHORT, EXACT, OWNER, Flags, Floats, checked_owners, refuse_cells
+from analysis.cells import (
+    OWNER,
+    Counts,
+    Flags,
+    Floats,
+    checked_owners,
+    counts_of,
+    numbers_of,
+    refuse_cells,
+)
+from analysis.frames import COHORT
 from analysis.histograms import (
     BUCKET,
     COUNT,
@@ -96,7 +106,7 @@ def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
     )
     loops = None
     if LOOPS in file.columns:
-        loops = pd.DataFrame({OWNER: owners, LOOPS: _whole(file, LOOPS)})
+        loops = pd.DataFrame({OWNER: owners, LOOPS: counts_of(file, LOOPS)})
     durations, baseline = _durations(file, totals), _baseline(file, owners)
     return OwnerFile(totals, loops, durations, baseline, remarks)
 
@@ -110,31 +120,21 @@ def _neither(file: pd.DataFrame, arms: Arms) -> str:
     )
 
 
-def _counts(file: pd.DataFrame, prefix: str) -> Mapping[str, Floats]:
+def _counts(file: pd.DataFrame, prefix: str) -> Mapping[str, Counts]:
     """Return the counts by their names in owner totals; cancelled prompts may be left out."""
-    found: dict[str, Floats] = {}
+    found: dict[str, Counts] = {}
     for name, written in COUNT_NAMES.items():
         column = f"{prefix}{written}"
         if column in file.columns:
-            found[name] = _whole(file, column)
+            found[name] = counts_of(file, column)
         else:
-            found[name] = np.zeros(len(file))
+            found[name] = np.zeros(len(file), dtype=np.int64)
     is_more = found["completed"] + found["cancelled"] > found["started"]
     why = f"exceeds {prefix}prompts less {prefix}cancelled"
     refuse_cells(file, is_more, f"{prefix}completions", why=why)
     is_more = found["disrupted"] > found["started"]
     refuse_cells(file, is_more, f"{prefix}disconnects", why=f"exceeds {prefix}prompts")
     return found
-
-
-def _whole(file: pd.DataFrame, column: str) -> Floats:
-    values = np.asarray(pd.to_numeric(file[column], errors="coerce"), dtype=np.float64)
-    # A NaN fails every comparison, so it is refused without a rule of its own.
-    is_count = (values >= 0) & (values < EXACT) & (np.floor(values) == values)
-    refuse_cells(
-        file, ~is_count, column, why="is no count; it must be a whole number from 0 to 2^53"
-    )
-    return values
 
 
 def _baseline(file: pd.DataFrame, owners: object) -> Baseline | None:
@@ -186,7 +186,7 @@ def _entries(file: pd.DataFrame) -> pd.DataFrame:
 def _scales(file: pd.DataFrame) -> Floats:
     """Return the scale of each row with a histogram, NaN where it has none."""
     has_any = file[HISTOGRAM].fillna("").astype(str).str.strip().ne("").to_numpy()
-    scales = np.asarray(pd.to_numeric(file[SCALE], errors="coerce"), dtype=np.float64)
+    scales = numbers_of(file[SCALE])
     is_known = np.isin(scales, list(SCALES))
     why = f"is no scale; it must be a whole number from {SCALES.start} to {SCALES.stop - 1}"
     refuse_cells(file, has_any & ~is_known, SCALE, why=why)

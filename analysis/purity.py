@@ -21,13 +21,14 @@ OFF_PIN_LIMIT = Fraction(1, 100)
 # Below it the share differs between cohorts by more than chance.
 ALPHA = 0.001
 OFF_PIN = "off_pin"
+_UNTOLD = "Version purity is not known: nobody reported the versions of prompts."
 
 
 def version_purity(evidence: WaveEvidence, totals: pd.DataFrame, policy: GatePolicy) -> CheckResult:
     """Judge off-pin prompts by cohort and between cohorts; they stay in, as intended to treat."""
     numbers: dict[str, int | float | str] = {"allowed_below_share": float(OFF_PIN_LIMIT)}
     if evidence.off_pin is None:
-        sentence = "Version purity is not known: nobody reported the versions of prompts."
+        sentence = evidence.unknown.get(Check.VERSION_PURITY, _UNTOLD)
         return CheckResult(Check.VERSION_PURITY, Verdict.NO_DATA, sentence, numbers)
     seen = {cohort: part for cohort, part in evidence.off_pin.items() if part.whole}
     if not seen:

@@ -230,10 +230,13 @@ class NotCounted:
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """The days asked for, the complete ones so far, and the ones this evaluation used."""
+    """The days asked for, the complete ones so far, and the ones this evaluation used.
+
+    `complete` is None where nobody said which days are complete.
+    """
 
     declared: int
-    complete: int
+    complete: int | None
     used: tuple[dt.date, ...]
     not_counted: tuple[NotCounted, ...]
 
@@ -260,7 +263,7 @@ class GateEvaluation:
     days: Days
     owners: Mapping[Cohort, int]
     rostered: Mapping[Cohort, int]
-    lost: int
+    lost: int | None
     metrics: tuple[MetricResult, ...]
     information: tuple[MetricResult, ...]
     checks: tuple[CheckResult, ...]

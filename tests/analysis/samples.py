@@ -103,6 +103,15 @@ def simulated_totals(*, treated: int, control: int, seed: int = 7, harm: float =
     )
 
 
+def over_days(totals: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Give every owner's counts once on each of so many days from 2026-11-20."""
+    first = dt.date(2026, 11, 20)
+    return pd.concat(
+        [totals.assign(day=first + dt.timedelta(days=place)) for place in range(number)],
+        ignore_index=True,
+    )
+
+
 def days(complete: int, *, incomplete: int = 0) -> tuple[WaveDay, ...]:
     """Return a wave's days: the incomplete ones first."""
     first = dt.date(2026, 11, 20)

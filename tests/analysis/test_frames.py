@@ -106,8 +106,52 @@ def test_an_owner_seen_in_two_cohorts_is_refused(totals):
     moved = days.head(1).assign(cohort="control")
 
     owner = totals["owner"].iloc[0]
-    with pytest.raises(ValueError, match=rf"'{owner}' is there twice; .* one cohort"):
+    words = rf"'cohort', row 8: 'control' is a second cohort of the owner '{owner}', .* in row 0;"
+    with pytest.raises(ValueError, match=words):
         owner_totals(pd.concat([days, moved], ignore_index=True))
+
+
+def test_a_row_is_named_by_the_index_of_its_own_frame(totals):
+    named = totals.set_axis([f"line {place}" for place in range(len(totals))])
+    named.loc["line 6", "completed"] = 10**6
+
+    with pytest.raises(ValueError, match="column 'completed', row line 6: 1000000 and cancelled"):
+        checked_totals(named)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param(
+            {"completed": 99}, "'completed', rows of the owner '{}' together: ", id="ends"
+        ),
+        pytest.param(
+            {"disrupted": 99}, "'disrupted', rows of the owner '{}' together: ", id="disr"
+        ),
+        pytest.param(
+            {"tokens": 2**53 - 1},
+            "'tokens', rows of the owner '{}' together: 1801",
+            id="beyond 2^53",
+        ),
+    ],
+)
+def test_sums_that_cannot_be_are_refused_by_owner_and_not_by_a_row(totals, changes, words):
+    days = totals.assign(day=dt.date(2026, 11, 20))
+    more = days.assign(day=dt.date(2026, 11, 21))
+    for column, value in changes.items():
+        days.loc[2, column] = more.loc[2, column] = value
+
+    with pytest.raises(ValueError, match=words.format(totals["owner"].iloc[2])):
+        owner_totals(pd.concat([days, more], ignore_index=True))
+
+
+def test_a_sum_that_wraps_around_64_bits_is_refused_too(totals):
+    days = [
+        totals.head(1).assign(day=dt.date(2020, 1, 1) + dt.timedelta(days=place), tokens=2**53 - 1)
+        for place in range(2**11)
+    ]
+    with pytest.raises(ValueError, match=r"'tokens', rows of the owner .* is no count"):
+        owner_totals(pd.concat(days, ignore_index=True))
 
 
 def test_owner_days_need_a_day(totals):
