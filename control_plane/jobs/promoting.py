@@ -8,6 +8,7 @@ from control_plane.context import Context
 from control_plane.errors import EvaluationStale
 from control_plane.jobs.concluding import conclude
 from control_plane.jobs.gathering import gather
+from control_plane.jobs.looking import look_for_harm
 from control_plane.state import Evaluation, Promotion, PromotionStatus
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Verdict
@@ -26,12 +27,17 @@ class _Judged(NamedTuple):
 def promote(context: Context, environment: str, guard: str, number: int) -> Promotion:
     """Carry out a pending promotion, or refuse it with the reason.
 
-    Where records came late, as few as the policy tolerates, the days of its evaluation are judged
-    once more: as few can be all of a margin.
+    A look for harm that is due is made first. Where records came late, as few as the policy
+    tolerates, the days of its evaluation are judged once more: as few can be all of a margin.
 
     Raises:
         NotFound: there is no such promotion.
+        ValueError: the owner-days that a look needs contradict each other.
     """
+    rollout = context.environments.rollout(environment, guard)
+    if rollout is not None:
+        # After an outage of the worker the step may stand in the queue before the look.
+        look_for_harm(context, environment, guard, rollout.wave)
     judged = _judged_again(context, environment, guard, number)
     if judged.refusal is not None:
         refuse_promotion(context, environment, guard, number, why=judged.refusal)

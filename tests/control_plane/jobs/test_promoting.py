@@ -65,6 +65,18 @@ def test_late_records_that_are_tolerated_and_move_the_verdict_refuse_the_step(li
     assert life.rollout.phase is Mode.SHADOW
 
 
+def test_a_look_for_harm_that_is_due_is_made_before_the_step(store):
+    life = Life.begin(store)
+    life.live(3)
+    life.promote(Mode.WARN)
+    life.live(2)
+    asked = life.ask_promotion(life.within(), Mode.ENFORCE)
+    life.work()
+    assert life.promotion(asked.id).status is PromotionStatus.DONE
+    (look,) = life.context.incidents.harm_looks(ENVIRONMENT, GUARD)
+    assert (look.wave, look.days) == (2, 1)
+
+
 def test_nobody_takes_a_step_on_late_records_that_were_not_judged(life):
     asked = ask(life)
     tell_late(life, 4)
