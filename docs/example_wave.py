@@ -29,6 +29,7 @@ from control_plane.jobs.owner_day_table import OwnerDayTable  # noqa: E402
 from control_plane.policy import load  # noqa: E402
 from control_plane.stores.owner_days import OwnerDay  # noqa: E402
 from reducer.rollout.draw import Roster, draw, salt_text  # noqa: E402
+from reducer.rollout.phases import COHORT_MODES  # noqa: E402
 from reducer.rollout.pseudonym import unpack  # noqa: E402
 from reducer.rollout.state import Wave  # noqa: E402
 from reducer.vocabulary import Cohort, Gate, Mode  # noqa: E402
@@ -46,6 +47,7 @@ FIRST_BEFORE, FIRST = date(2026, 11, 2), date(2026, 11, 10)
 STOP_RATE, CALLS_AFTER = 0.006, 3.0
 # Of prompts that another protection ended, whatever the cohort.
 LOOP_RATE = 0.004
+MODES = {**COHORT_MODES[Mode.WARN], **COHORT_MODES[Mode.ENFORCE]}
 
 
 def main() -> None:
@@ -184,7 +186,10 @@ def _days_of(week_of: Prompts, name: str, cohort: Cohort, first: date) -> Iterat
             covered=started,
             ended=started,
             switched=0,
+            tokens_untold=0,
+            turns_untold=0,
             durations=tuple(zip(buckets.tolist(), counts.tolist(), strict=True)),
+            mode=MODES[cohort],
         )
 
 

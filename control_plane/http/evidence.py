@@ -18,7 +18,8 @@ blueprint = resource("evidence", "What owners' prompts added up to, by day and t
 _COUNT = {"type": "integer", "minimum": 0}
 _COUNTS = (
     "started cancelled completed failed guard_stopped limit lost disrupted tokens turns "
-    "would_stopped stopped calls_after_would_stop unreliable covered ended switched"
+    "would_stopped stopped calls_after_would_stop unreliable covered ended switched "
+    "tokens_untold turns_untold"
 )
 _LINE = {
     "type": "object",

@@ -63,9 +63,8 @@ def news_of(record: PromptRecord, began: int) -> PromptNews:
         case PromptEnd():
             return Ended(
                 outcome=record.outcome,
-                # Each was checked alone; the store's sums end at the same number.
-                tokens=min((record.input_tokens or 0) + (record.output_tokens or 0), MOST),
-                turns=record.turns or 0,
+                tokens=_tokens(record.input_tokens, record.output_tokens),
+                turns=record.turns,
                 duration_bucket=duration_bucket(record.duration_seconds),
                 transitions=record.transitions,
                 calls_after_would_stop=record.calls_after_would_stop or 0,
@@ -100,16 +99,24 @@ def ended_numbers(place: int, time_ns: int, numbers: EndNumbers) -> tuple[int, N
     if duration is not None:
         began, bucket = time_ns - int(duration * NANOSECONDS), duration_bucket(duration)
     day, of_day = divmod(began, DAY_NS)
-    tokens = (input_tokens or 0) + (output_tokens or 0)
+    tokens = _tokens(input_tokens, output_tokens)
     return day, (
         place,
-        min(tokens, MOST),
-        turns or 0,
+        -1 if tokens is None else tokens,
+        -1 if turns is None else turns,
         False if bucket is None else bucket,
         -1 if transitions is None else transitions,
         after or 0,
         of_day // HOUR_NS,
     )
+
+
+def _tokens(read: int | None, written: int | None) -> int | None:
+    """Return the tokens of an end, None where it did not report both: a part of a sum is none."""
+    if read is None or written is None:
+        return None
+    # Each was checked alone; the store's sums end at the same number.
+    return min(read + written, MOST)
 
 
 def _is_unwarned(record: Transition) -> bool:

@@ -37,9 +37,11 @@ local MOST_STREAMS = { [48 * 3600] = 65536, [KEEP_STREAM_S] = 262144 }
 -- [bucket, count, ...] pairs follow the sums.
 local STARTED, LOST, DISRUPTED, TOKENS, TURNS, WOULD_STOPPED = 1, 7, 8, 9, 10, 11
 local STOPPED, CALLS_AFTER, UNRELIABLE, COVERED, ENDED, SWITCHED = 12, 13, 14, 15, 16, 17
+-- Of sums that an end may leave out: where the prompts that left it out are counted.
+local UNTOLD = { [TOKENS] = 18, [TURNS] = 19 }
 -- By how much the scale of the row's histogram is below 7; then loop events of other protections. An imported row
 -- of which nobody counted them has no place for them.
-local COARSER, LOOPS, SUMS = 18, 19, 19
+local COARSER, LOOPS, SUMS = 20, 21, 21
 -- What is kept of a prompt's guard to decide its stops by; beyond it none is decided.
 local MOST_STOPS = 64
 local SAME = 1

@@ -90,7 +90,15 @@ local function calls_after(parts)
   return after
 end
 
--- How a prompt ended, as an end tells it; nil while that is not known. The span knows it best.
+-- Whether every request but the one that the prompt ended in is known to have been answered.
+local function is_answered(parts)
+  local outcome = outcome_of(parts)
+  local unanswered = (outcome == FAILED or outcome == CANCELLED) and 1 or 0
+  return parts.f and parts.f[5] - (parts.n or 0) <= unanswered
+end
+
+-- How a prompt ended, as an end tells it; nil while that is not known. The span knows it best. -1 says that the
+-- parts do not tell the tokens, or the turns: what only some of the answers told is no sum.
 local function ending(prompt)
   local parts = prompt.h
   if prompt.e or not parts then return prompt.e end
@@ -98,11 +106,12 @@ local function ending(prompt)
   local bounds = span or finished
   if not bounds then return nil end
   local bucket = span and span[6] or not span and parts.m and bucket_of(finished[1] - parts.m) or false
-  local turns = finished and finished[5] or parts.n or 0
+  local turns = finished and finished[5] or -1
+  local tokens = not parts.k and is_answered(parts) and math.min(parts.t or 0, MOST) or -1
   local is_conforming = finished and bucket and not parts.k and 1 or 0
   return {
-    bounds[2], bounds[3], outcome_of(parts), math.min(parts.t or 0, MOST), turns, bucket, IN_PARTS,
-    calls_after(parts), bounds[4], is_conforming,
+    bounds[2], bounds[3], outcome_of(parts), tokens, turns, bucket, IN_PARTS, calls_after(parts),
+    bounds[4], is_conforming,
   }
 end
 
@@ -111,9 +120,7 @@ end
 local function is_told_whole(prompt)
   local parts = prompt.h
   if not parts or parts.v or not (prompt.s and parts.f) then return false end
-  local outcome = outcome_of(parts)
-  local unanswered = (outcome == FAILED or outcome == CANCELLED) and 1 or 0
-  return parts.f[5] - (parts.n or 0) <= unanswered
+  return is_answered(parts)
 end
 
 -- The session that a prompt ended in, and the millisecond of its end.

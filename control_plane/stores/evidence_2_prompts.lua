@@ -258,6 +258,11 @@ local function trusted_sum(batch, prompt)
   return found
 end
 
+-- Add what an end told to a sum, or, where it did not (-1), to the prompts that left it out.
+local function add_told(sums, field, told, sign)
+  if told < 0 then add(sums, UNTOLD[field], sign) else add(sums, field, sign * told) end
+end
+
 -- Add all that a prompt adds to the sums; with the sign -1 take it back. A prompt is booked on the
 -- day of its start, as far as that is known; an end without a start counts as started.
 local function count(batch, prompt, sign)
@@ -285,8 +290,8 @@ local function count(batch, prompt, sign)
     if ended then
       add(sums, outcome, sign)
       add(sums, ENDED, sign)
-      add(sums, TOKENS, sign * tokens)
-      add(sums, TURNS, sign * turns)
+      add_told(sums, TOKENS, tokens, sign)
+      add_told(sums, TURNS, turns, sign)
       add(sums, CALLS_AFTER, sign * calls)
       if bucket then add(change.buckets, bucket, sign) end
     elseif prompt.l then

@@ -14,22 +14,23 @@ from reducer.vocabulary import Cohort, Mode
 
 # Where a row says how much coarser than `SCALE` its histogram is, and where how many loop events
 # of other protections there were; the Lua library holds the same.
-_COARSER, _LOOPS = 17, 18
+_COARSER, _LOOPS = 19, 20
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerDay:
     """What one owner's prompts of one day added up to, in one cell.
 
-    The counts, from `started` to `switched`, lie in the order of the stored row. `tokens`, `turns`
-    and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
+    The counts, from `started` to `turns_untold`, lie in the order of the stored row. `tokens`,
+    `turns` and `calls_after_would_stop` are sums over prompts, `would_stopped` and `stopped` count
     decisions, every other one counts prompts; `switched` those that were told with two modes or
-    cohorts, whether or not a start or an end of them is known. `loops` counts loop events of others
-    than the cell's guard; None says that nobody counted them: the row is made from counters, or
-    was imported without them. `version` is that of the prompts' earliest records. `durations` holds
-    pairs of a base-2 exponential bucket at `scale` and its count, of milliseconds where `source` is
-    events and of seconds where it is counters. `mode` is what the prompts' assignment ids say: off
-    where none says one, which treats nobody.
+    cohorts, whether or not a start or an end of them is known, `tokens_untold` and `turns_untold`
+    those that ended and did not tell the two, which the sums lack. `loops` counts loop events of
+    others than the cell's guard; None says that nobody counted them: the row is made from counters,
+    or was imported without them. `version` is that of the prompts' earliest records. `durations`
+    holds pairs of a base-2 exponential bucket at `scale` and its count, of milliseconds where
+    `source` is events and of seconds where it is counters. `mode` is what the prompts' assignment
+    ids say: off where none says one, which treats nobody.
     """
 
     owner: str
@@ -53,6 +54,8 @@ class OwnerDay:
     covered: int
     ended: int
     switched: int
+    tokens_untold: int
+    turns_untold: int
     durations: tuple[tuple[int, int], ...] = ()
     scale: int = SCALE
     source: EvidenceSource = EvidenceSource.EVENTS
@@ -84,7 +87,22 @@ def unpacked(owner: str, day: date, cell: Cell, packed: object) -> OwnerDay:
     is_told = head > _LOOPS and cell.source is EvidenceSource.EVENTS
     loops = row[_LOOPS] if is_told else None
     rest = (*row[: len(SUMS)], tuple(durations), scale, cell.source, loops, cell.mode or Mode.OFF)
-    return OwnerDay(owner, day, cell.cohort, cell.version, *rest)
+    found = OwnerDay(owner, day, cell.cohort, cell.version, *rest)
+    return _with_uncounted(found) if cell.source is EvidenceSource.COUNTERS else found
+
+
+def _with_uncounted(row: OwnerDay) -> OwnerDay:
+    """Return a row made from counters, its prompts untold where nothing was counted of them all.
+
+    A counter that never came adds nothing, and a prompt that got through had a turn and tokens.
+    """
+    if row.completed + row.guard_stopped + row.limit == 0:
+        return row
+    return replace(
+        row,
+        tokens_untold=0 if row.tokens else row.ended,
+        turns_untold=0 if row.turns else row.ended,
+    )
 
 
 def whole_prompts(rows: Iterable[OwnerDay]) -> tuple[OwnerDay, ...]:

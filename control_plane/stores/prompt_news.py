@@ -26,8 +26,8 @@ class Started:
 class Ended:
     """A prompt ended; without `transitions` it is never covered.
 
-    `duration_bucket` is the base-2 exponential bucket at scale 7 of its milliseconds; None says
-    that the host did not report it.
+    `duration_bucket` is the base-2 exponential bucket at scale 7 of its milliseconds. None says
+    that the host did not report it, as for `tokens`, input and output together, and for `turns`.
 
     Raises:
         ValueError: a count is negative or beyond 2**53 - 1, or the outcome is `lost`, which no
@@ -35,8 +35,8 @@ class Ended:
     """
 
     outcome: Outcome
-    tokens: int
-    turns: int
+    tokens: int | None
+    turns: int | None
     duration_bucket: int | None
     transitions: int | None
     calls_after_would_stop: int
@@ -46,8 +46,8 @@ class Ended:
         if self.outcome not in OUTCOME_PLACES:
             known = ", ".join(OUTCOME_PLACES)
             raise ValueError(f"outcome={self.outcome} of an end; use one of {known}")
-        check_count("tokens", self.tokens)
-        check_count("turns", self.turns)
+        check_count("tokens", self.tokens or 0)
+        check_count("turns", self.turns or 0)
         check_count("transitions", self.transitions or 0)
         check_count("calls_after_would_stop", self.calls_after_would_stop)
         check_count("hour", self.hour, most=23)
@@ -107,9 +107,9 @@ def kind_and_numbers(news: PromptNews) -> tuple[str, Numbers]:
         case Ended():
             return "e", [
                 OUTCOME_PLACES[news.outcome],
-                news.tokens,
-                news.turns,
                 # Lua arrays cannot hold nil: false and -1 say "not reported" there.
+                -1 if news.tokens is None else news.tokens,
+                -1 if news.turns is None else news.turns,
                 False if news.duration_bucket is None else news.duration_bucket,
                 -1 if news.transitions is None else news.transitions,
                 news.calls_after_would_stop,

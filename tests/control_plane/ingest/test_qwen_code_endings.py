@@ -190,6 +190,7 @@ def test_tokens_that_were_not_reported_make_the_end_one_that_does_not_conform(st
     receiver.send_all(CASE.edited_logs(unset("input_token_count")))
     (row,) = receiver.rows()
     assert (row.completed, row.tokens, row.turns, row.covered) == (1, 0, 3, 1)
+    assert (row.tokens_untold, row.turns_untold) == (1, 0)
     day = receiver.context.evidence.days("internal")[0]
     receiver.context.evidence.seal("internal", day, at=receiver.now, longest_outage_seconds=0.0)
     (sealed,) = receiver.context.evidence.sealed_days("internal", [day])

@@ -187,19 +187,23 @@ def _prompt_sums(events: Sequence[PromptEvent], *, is_disrupted: bool) -> Counte
     answers = [news for _, news in _of(events, Answered) if isinstance(news, Answered)]
     calls = [news.at_ms for _, news in _of(events, Called) if isinstance(news, Called)]
     began = {news.at_ms for _, news in _of(events, Began) if isinstance(news, Began)}
+    unanswered = int(outcome in {Outcome.FAILED, Outcome.CANCELLED})
+    is_answered = finished is not None and finished.turns - _turns(events) <= unanswered
+    is_told = is_answered and all(each.tokens is not None for each in answers)
     sums: Counter[str] = Counter(
         started=1,
         ended=1,
         disrupted=int(is_disrupted),
         would_stopped=len(would),
-        tokens=sum(each.tokens or 0 for each in answers),
-        turns=_turns(events) if finished is None else finished.turns,
+        tokens=sum(each.tokens or 0 for each in answers) if is_told else 0,
+        tokens_untold=int(not is_told),
+        turns=0 if finished is None else finished.turns,
+        turns_untold=int(finished is None),
         calls_after_would_stop=sum(bool(would) and ms > min(would) for ms in calls),
     )
     sums[outcome] += 1
-    unanswered = int(outcome in {Outcome.FAILED, Outcome.CANCELLED})
-    if is_started and finished is not None and len(began) < 2:
-        sums["covered"] += finished.turns - _turns(events) <= unanswered
+    if is_started and len(began) < 2:
+        sums["covered"] += is_answered
     bucket = closed.duration_bucket if closed is not None else None
     if closed is None and finished is not None and began:
         bucket = math.ceil(math.log2(max(finished.at_ms - min(began), 1)) * 128) - 1

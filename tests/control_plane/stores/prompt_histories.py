@@ -41,8 +41,8 @@ disruptions = st.builds(Disrupted, st.sampled_from(DisruptionKind))
 ends = st.builds(
     Ended,
     outcome=st.sampled_from(sorted(OUTCOME_PLACES)),
-    tokens=st.integers(0, 9),
-    turns=st.integers(0, 3),
+    tokens=st.none() | st.integers(0, 9),
+    turns=st.none() | st.integers(0, 3),
     duration_bucket=st.none() | st.integers(-2, 2),
     transitions=st.none() | st.integers(0, 3),
     calls_after_would_stop=st.integers(0, 2),
@@ -202,14 +202,17 @@ def _precedence(event: PromptEvent) -> tuple[object, ...]:
             return (*place, hour, event.is_conforming)
         case Ended() as end:
             bucket = end.duration_bucket
-            transitions = -1 if end.transitions is None else end.transitions
             return (
-                *(*place, OUTCOME_PLACES[end.outcome], end.tokens, end.turns),
-                *(bucket is not None, bucket or 0, transitions),
+                *(*place, OUTCOME_PLACES[end.outcome], *map(_as_stored, (end.tokens, end.turns))),
+                *(bucket is not None, bucket or 0, _as_stored(end.transitions)),
                 *(end.calls_after_would_stop, end.hour, event.is_conforming),
             )
         case _:
             return (*place, event.is_conforming)
+
+
+def _as_stored(number: int | None) -> int:
+    return -1 if number is None else number
 
 
 def _start(events: Sequence[PromptEvent]) -> tuple[date, int] | None:
@@ -279,8 +282,10 @@ def _counts(events: Sequence[PromptEvent], guard: str) -> dict[str, int]:
         **counts,
         str(end.outcome): 1,
         "ended": 1,
-        "tokens": end.tokens,
-        "turns": end.turns,
+        "tokens": end.tokens or 0,
+        "turns": end.turns or 0,
+        "tokens_untold": int(end.tokens is None),
+        "turns_untold": int(end.turns is None),
         "calls_after_would_stop": end.calls_after_would_stop,
     }
 
@@ -290,7 +295,6 @@ def _is_loop_of(event: PromptEvent, guard: str) -> bool:
 
 
 def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> OwnerDay:
-    outcomes = {str(outcome): counts[outcome] for outcome in Outcome}
     durations = sorted(
         (int(name.removeprefix("bucket ")), prompts)
         for name, prompts in counts.items()
@@ -299,7 +303,9 @@ def _owner_day(owner: str, day: date, where: Cell, counts: Counter[str]) -> Owne
     assert where.cohort is not None
     others = ("started", "disrupted", "tokens", "turns", "would_stopped", "stopped")
     more = ("calls_after_would_stop", "unreliable", "covered", "ended", "switched", "loops")
-    counted: dict[str, Any] = {**outcomes, **{name: counts[name] for name in (*others, *more)}}
+    untold = ("tokens_untold", "turns_untold")
+    counted: dict[str, Any] = {name: counts[name] for name in (*others, *more, *untold)}
+    counted |= {str(outcome): counts[outcome] for outcome in Outcome}
     return OwnerDay(
         owner=owner,
         day=day,

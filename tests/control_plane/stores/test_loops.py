@@ -86,11 +86,11 @@ def test_a_loop_of_two_guards_in_one_event_is_refused():
 
 
 def test_a_row_that_was_imported_without_loops_never_tells_them(evidence, any_store):
-    """The row: 17 sums, how much coarser its histogram is, and one bucket with its count."""
+    """The row: 19 sums, how much coarser its histogram is, and one bucket with its count."""
     write(evidence, event(START, 1))
     ((number, _),) = evidence.cells(HERE)
     keys = EvidenceKeys(HERE, 0)
-    old = [2, 0, 2, *[0] * 4, 0, 500, 6, *[0] * 3, 0, 2, 2, 0, 0, 400, 2]
+    old = [2, 0, 2, *[0] * 4, 0, 500, 6, *[0] * 3, 0, 2, 2, 0, 0, 0, 0, 400, 2]
     place = keys.owner_days(number, FRIDAY, OWNER.owner_bucket)
     any_store.hset(place, OWNER.pseudonym, pack(old))
     assert loops_of(evidence) == {FRIDAY: None}

@@ -23,13 +23,14 @@ from tests.control_plane.stores.prompt_histories import DAYS
 
 LATER = datetime.fromtimestamp(1_800_000_000, UTC) + timedelta(days=2)
 NAMES = ("started", "ended", "covered", "tokens", "turns", "disrupted", "would_stopped")
+UNTOLD = ("tokens_untold", "turns_untold")
 _numbers = itertools.count()
 
 
 def stored_sums(evidence: EvidenceStore, environment: str) -> Counter[str]:
     sums: Counter[str] = Counter()
     for _, row in evidence.owner_rows(environment, OWNER.pseudonym, OWNER.owner_bucket, DAYS):
-        for name in (*NAMES, "calls_after_would_stop", *Outcome):
+        for name in (*NAMES, *UNTOLD, "calls_after_would_stop", *Outcome):
             sums[name] += getattr(row, name)
         sums.update({f"bucket {bucket}": prompts for bucket, prompts in row.durations})
     return +sums
