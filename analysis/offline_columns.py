@@ -92,7 +92,9 @@ def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
     file, remarks = known_columns(file)
     owners = checked_owners(file)
     is_twice = file[OWNER].duplicated().to_numpy()
-    refuse_cells(file, is_twice, OWNER, why="is there twice; give each owner one row")
+    refuse_cells(
+        file, is_twice, OWNER, why="is there twice; give each owner one row, its days summed"
+    )
     is_treated = (file[ARM] == arms.treated).to_numpy()
     is_neither = ~is_treated & (file[ARM] != arms.control).to_numpy()
     if is_neither.any():

@@ -27,6 +27,11 @@ NEEDED_BEFORE = tuple(f"{BEFORE}{name}" for name in COUNTED)
 ALL_BEFORE = (*NEEDED_BEFORE, f"{BEFORE}cancelled")
 HISTOGRAM, SCALE, BOUNDS = "latency_hist", "latency_scale", "latency_bounds"
 KNOWN = (*NEEDED, "cancelled", LOOPS, HISTOGRAM, SCALE, BOUNDS, *ALL_BEFORE)
+# What evidence calls the same as a file of owners does.
+EVIDENCE_NAMES: Mapping[str, str] = {
+    "cohort": ARM,
+    **{name: written for name, written in COUNT_NAMES.items() if name != written},
+}
 # How alike two names are (difflib) when one is taken for a slip of the other.
 ALIKE = 0.85
 # What pandas calls an index that it wrote without a name.
@@ -80,11 +85,26 @@ def _refuse_missing(names: Sequence[str]) -> None:
         needed.append(SCALE)
     if {SCALE, BOUNDS} & set(names):
         needed.append(HISTOGRAM)
-    for column in needed:
-        if column not in names:
-            raise ValueError(f"column {column!r} is missing; the columns are {list(names)}")
+    missing = [column for column in needed if column not in names]
+    if missing:
+        raise ValueError(_what_lacks(missing, names))
     if {SCALE, BOUNDS} <= set(names):
         raise ValueError(f"columns {SCALE!r} and {BOUNDS!r} exclude each other; give one of them")
+
+
+def _what_lacks(missing: Sequence[str], names: Sequence[str]) -> str:
+    """Say what a file lacks, and which of its columns may be meant under evidence's own name."""
+    are = "column" if len(missing) == 1 else "columns"
+    verb = "is" if len(missing) == 1 else "are"
+    told = f"{are} {', '.join(map(repr, missing))} {verb} missing"
+    renamed = [
+        f"{own!r} to {meant!r}"
+        for own, meant in EVIDENCE_NAMES.items()
+        if meant in missing and own in names
+    ]
+    if renamed:
+        told += f"; rename {', '.join(renamed)}, the names of a file with one row per owner"
+    return f"{told}; the columns are {', '.join(map(repr, names))}"
 
 
 def _passed_over(names: Sequence[str], why: str, told: str) -> str:

@@ -146,6 +146,23 @@ def test_columns_that_do_not_fit_each_other_are_refused(columns, words):
         read_columns(file_of(**columns), ARMS)
 
 
+def test_a_file_with_the_names_of_evidence_is_told_the_names_that_are_meant():
+    names = {"arm": "cohort", "prompts": "started", "completions": "completed"}
+    words = (
+        "columns 'arm', 'prompts', 'completions' are missing; rename 'cohort' to 'arm', 'started' "
+        "to 'prompts', 'completed' to 'completions', the names of a file with one row per owner; "
+        "the columns are 'owner', 'cohort', 'started', "
+    )
+    with pytest.raises(ValueError, match=words):
+        read_columns(file_of().rename(columns=names), ARMS)
+
+
+def test_a_file_of_owner_days_is_told_to_sum_them():
+    days = pd.concat([file_of(), file_of()], ignore_index=True)
+    with pytest.raises(ValueError, match=r"row 180: .* twice; .* one row, its days summed"):
+        read_columns(days, ARMS)
+
+
 def test_bounds_are_the_same_in_every_row():
     table = explicit([1000, 10_000])
     table.loc[5, "latency_bounds"] = "1000 20000"

@@ -253,7 +253,7 @@ def test_an_owner_may_be_called_na(tmp_path):
     [
         pytest.param("", "no CSV file with a header line", id="empty file"),
         pytest.param("owner,arm\no,warn,3\n", "more cells than its header", id="no name"),
-        pytest.param("owner,arm\no,warn\n", "column 'prompts' is missing", id="column missing"),
+        pytest.param("owner,arm\no,warn\n", "columns 'prompts', 'comp", id="columns missing"),
         pytest.param("owner\no\n", "its header has one column, 'owner'", id="one column"),
         pytest.param("owner:arm\no:warn\n", "with the separator ','", id="other separator"),
         pytest.param('owner,arm\n"o,warn\n', "no CSV file", id="open quote"),
