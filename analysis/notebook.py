@@ -19,6 +19,7 @@ from analysis.evidence import Share, WaveDay, WaveEvidence, first_complete
 from analysis.exposure import exposure_of
 from analysis.frames import COHORT, DAY, OWNER, owner_totals
 from analysis.guard_totals import guard_totals
+from analysis.loops import LOOPS
 from analysis.owner_day_durations import durations_of
 from analysis.owner_days import VERSION, OwnerDays, cohorts_of, read_owner_days, share_of
 from analysis.purity import OFF_PIN
@@ -121,12 +122,18 @@ def evidence_of(
         off_pin=told.off_pin,
         violations=told.violations,
         lost=told.lost,
-        guard_totals=guard_totals(begun),
+        guard_totals=guard_totals(_without_unheard(begun)),
         durations=durations_of(rows[rows[OWNER].isin(begun[OWNER])], read.source),
         source=read.source,
         exposure=exposure_of(begun, read.gate),
         unknown=_unknown(read.rows, rows, used, is_told=days is not None),
     )
+
+
+def _without_unheard(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out loop events where an owner-day has a null: unknown of one is unknown of the sum."""
+    is_unheard = LOOPS in rows.columns and bool(rows[LOOPS].isna().any())
+    return rows.drop(columns=LOOPS) if is_unheard else rows
 
 
 class _Told(NamedTuple):

@@ -252,6 +252,13 @@ def test_a_row_without_a_start_is_no_second_cohort_of_its_owner(small):
     assert evidence.violations == {Invariant.TREATMENT_SWITCHED: 1}
 
 
+def test_loop_events_that_one_owner_day_does_not_tell_are_unknown_for_all(small):
+    heard = small.assign(loops=1.0)
+    assert "loops" in analysis.evidence_of(heard).guard_totals.columns
+    heard.loc[3, "loops"] = None
+    assert "loops" not in analysis.evidence_of(heard).guard_totals.columns
+
+
 def test_counters_tell_no_coverage_and_no_lost_prompts(small):
     counted = small.assign(source="counters", ended=small["started"], covered=0, lost=1)
     evidence = analysis.evidence_of(counted)
