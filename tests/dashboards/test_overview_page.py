@@ -67,6 +67,15 @@ def test_a_latched_environment_comes_first_and_says_why(render: Render) -> None:
     assert page.index('id="env-public-cloud"') < page.index('id="env-internal"')
     assert "public-cloud was rolled back to shadow by guardwave" in words(page)
     assert samples.LATCH.reason in words(page)
+    assert "until an operator has looked at violation 17" in words(page)
+
+
+def test_an_environment_that_was_imported_is_said_to_be_held(render: Render) -> None:
+    latch = replace(samples.LATCH, newest_violation=0, reason="The evidence was imported.")
+    page = overview_of(render, replace(samples.LATCHED, latch=latch, open_violations=0))
+
+    assert "is held in shadow since" in words(page)
+    assert "until an operator has looked at what was imported" in words(page)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from dashboards.forms import FormReading
 from dashboards.views.rollbacks import SubmittedForms
 from tests.dashboards import samples
@@ -73,6 +75,29 @@ def test_an_automatic_rollback_is_acknowledged_on_what_was_shown(render: Render)
     assert '/environments/internal/rollbacks/2/acknowledgement"' in shown
     assert 'name="last_violation" value="17"' in shown
     assert 'name="etag" value="&#34;e31&#34;"' in shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "newest"),
+    [
+        pytest.param({"violation": None}, "Newest violationnone", id="no violation"),
+        pytest.param({}, "Newest violation17 not open", id="a violation of the archive"),
+    ],
+)
+def test_the_latch_of_an_import_is_acknowledged_as_such(
+    render: Render, changes: dict[str, None], newest: str
+) -> None:
+    number = 17 if not changes else 0
+    latch = replace(samples.LATCH, newest_violation=number, reason="The evidence was imported.")
+    part = replace(samples.LATCHED_PART, latch=latch, open_violations=0, **changes)
+    shown = rollback_of(render, page=replace(samples.ROLLBACK_PAGE, latched=part))
+
+    said = words(shown)
+    assert "internal is held in shadow since" in said
+    assert "The evidence was imported." in said
+    assert newest in said
+    assert "Acknowledge the import" in said
+    assert f'name="last_violation" value="{number}"' in shown
 
 
 def test_a_viewer_sees_the_violation_and_who_could_acknowledge_it(render: Render) -> None:
