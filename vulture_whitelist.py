@@ -3,6 +3,7 @@
 One per line, as `_.name  # who uses it`. Code that nothing uses is deleted instead.
 """
 
+_.__dir__  # notebooks, when they complete a name of analysis
 _.is_fallback  # agent hosts, of the client's answers
 _.attach  # a host's connections, of the example's session
 _.do_POST  # http.server, by name

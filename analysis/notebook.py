@@ -123,11 +123,18 @@ def evidence_of(
         violations=told.violations,
         lost=told.lost,
         guard_totals=guard_totals(_without_unheard(begun)),
-        durations=durations_of(rows[rows[OWNER].isin(begun[OWNER])], read.source),
+        durations=durations_of(_of_owners(rows, begun), read.source),
         source=read.source,
         exposure=exposure_of(begun, read.gate),
         unknown=_unknown(read.rows, rows, used, is_told=days is not None),
     )
+
+
+def _of_owners(rows: pd.DataFrame, begun: pd.DataFrame) -> pd.DataFrame:
+    """Return all rows of the owners that started a prompt."""
+    if len(begun) == len(rows):
+        return rows
+    return rows[rows[OWNER].astype(object).isin(set(begun[OWNER]))]
 
 
 def _without_unheard(rows: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +229,7 @@ def _unknown_days(rows: pd.DataFrame, used: Sequence[dt.date]) -> str:
 
 
 def _unknown_pin(used: pd.DataFrame) -> str:
-    versions = sorted(set(used[VERSION].astype(str)))
+    versions = sorted(map(str, used[VERSION].unique()))
     named = ", ".join(versions[:_MOST_VERSIONS])
     more = len(versions) - _MOST_VERSIONS
     named += f" and {more} more" if more > 0 else ""
