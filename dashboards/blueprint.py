@@ -6,6 +6,7 @@ from flask import Blueprint, Response, g, make_response, redirect, request, url_
 from werkzeug.wrappers import Response as BaseResponse
 
 from dashboards import formatting, words
+from dashboards.addresses import page_address, page_path
 from dashboards.assets import asset, static_file
 from dashboards.headers import harden
 from dashboards.same_origin import refuse_foreign_forms
@@ -26,6 +27,8 @@ def frame_values() -> dict[str, object]:
     return {
         **modules,
         "asset": asset,
+        "page_path": page_path,
+        "page_address": page_address,
         "visible": visible,
         "theme": chosen_theme(),
         "themes": tuple(Theme),

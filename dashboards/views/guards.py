@@ -8,7 +8,7 @@ from control_plane.commands import cohorts as commands
 from control_plane.errors import GuardwaveError
 from control_plane.queries import overview as queries
 from dashboards.blueprint import blueprint
-from dashboards.forms import FormReading
+from dashboards.forms import FormReading, problem_of
 from dashboards.sessions import can_change, context, require
 from reducer.rollout.phases import gate_for
 from reducer.vocabulary import Role
@@ -26,7 +26,7 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
     """Set one cohort's mode: lower, or from off to shadow, on the rollout as it was seen."""
     who = require(Role.OPERATOR, environment)
     form = FormReading()
-    reason, mode = form.reason(), form.mode("mode")
+    reason, mode = form.reason_to_lower(), form.mode("mode")
     if form.errors:
         return _render(environment, guard, form=form, cohort=cohort), 400
     try:
@@ -43,7 +43,13 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
     except GuardwaveError as error:
         page = _render(environment, guard, form=form, cohort=cohort, refusal=error)
         return page, error.status
-    address = url_for(".guard", environment=environment, guard=guard, changed=cohort)
+    address = url_for(
+        ".guard",
+        environment=environment,
+        guard=guard,
+        changed=cohort,
+        cut=1 if form.is_cut else None,
+    )
     return redirect(f"{address}#cohorts", code=303)
 
 
@@ -57,13 +63,17 @@ def _render(
     changed: str | None = None,
 ) -> str:
     page = queries.guard_page(context(), environment, guard)
+    form = form or FormReading()
+    refused = () if refusal is None else (problem_of(refusal, f"cohort-{cohort}"),)
+    fields = {name: f"{name}-{cohort}" for name in ("reason", "mode")}
     return render_template(
         "guard.html",
         page=page,
         frame=page.frame,
-        form=form or FormReading(),
+        form=form,
         form_cohort=cohort,
-        refusal=refusal,
+        problems=(*refused, *form.problems(fields)),
+        is_cut="cut" in request.args,
         changed=next((line for line in page.card.cohorts if line.cohort == changed), None),
         can_change=can_change(environment),
         due_gate=gate_for(page.card.phase),

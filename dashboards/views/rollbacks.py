@@ -10,7 +10,7 @@ from control_plane.commands import rollback as commands
 from control_plane.errors import GuardwaveError
 from control_plane.queries import rollbacks as queries
 from dashboards.blueprint import blueprint
-from dashboards.forms import FormReading
+from dashboards.forms import FormReading, Problem, problem_of
 from dashboards.sessions import can_change, context, require
 from reducer.vocabulary import Role
 
@@ -22,6 +22,16 @@ class SubmittedForms:
     rollback: FormReading = field(default_factory=FormReading)
     acknowledgement: FormReading = field(default_factory=FormReading)
     refusal: GuardwaveError | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Why nothing was changed, each with where to mend it."""
+        refused = () if self.refusal is None else (problem_of(self.refusal, "acknowledgement"),)
+        return (
+            *refused,
+            *self.rollback.problems({"reason": "reason"}),
+            *self.acknowledgement.problems({"reason": "acknowledgement-reason"}),
+        )
 
 
 @blueprint.get("/environments/<environment>/rollback")
@@ -36,12 +46,17 @@ def roll_back(environment: str) -> Response | tuple[str, int]:
     """Roll the environment back. Asks for nothing but a reason: this is the safe direction."""
     who = require(Role.OPERATOR, environment)
     form = FormReading()
-    reason = form.reason()
+    reason = form.reason_to_lower()
     if form.errors:
         return _render(environment, SubmittedForms(rollback=form)), 400
     record = commands.roll_back(context(), environment, actor=actor_of(who), reason=reason)
-    outcome = "changed" if record.changed else "unchanged"
-    return redirect(url_for(".rollback", environment=environment, outcome=outcome), code=303)
+    address = url_for(
+        ".rollback",
+        environment=environment,
+        outcome="changed" if record.changed else "unchanged",
+        cut=1 if form.is_cut else None,
+    )
+    return redirect(address, code=303)
 
 
 @blueprint.post("/environments/<environment>/rollbacks/<int:number>/acknowledgement")
@@ -76,6 +91,8 @@ def _render(environment: str, forms: SubmittedForms) -> str:
         page=page,
         frame=page.frame,
         forms=forms,
+        problems=forms.problems,
         outcome=request.args.get("outcome"),
+        is_cut="cut" in request.args,
         can_change=can_change(environment),
     )
