@@ -14,6 +14,8 @@ from control_plane.access import (
 )
 from control_plane.context import Context
 from control_plane.errors import Forbidden, NotSignedIn
+from dashboards.addresses import page_address
+from dashboards.drafts import carry_draft_over, keep_draft
 from dashboards.problems import may_be_sent_to_a_page
 from reducer.vocabulary import Role
 
@@ -41,7 +43,7 @@ def forget() -> None:
     held = session.get(_SESSION_KEY)
     if isinstance(held, str):
         end_session(context(), held)
-    session.clear()
+    carry_draft_over()
 
 
 def ask_for_sign_in() -> Response | None:
@@ -58,9 +60,11 @@ def ask_for_sign_in() -> Response | None:
         raise NotSignedIn("the session ended; reload the page and sign in again")
     if not may_be_sent_to_a_page():
         raise NotSignedIn("pages need a session in a browser; programs use /api/v1 with a token")
+    if request.method == "POST":
+        keep_draft()
     address = url_for("pages.sign_in_form")
-    if request.method == "GET" and request.full_path.rstrip("?") != url_for("pages.overview"):
-        address += "?" + urlencode({"next": request.full_path.rstrip("?")})
+    if page_address() != url_for("pages.overview"):
+        address += "?" + urlencode({"next": page_address()})
     return redirect(address, code=303)
 
 

@@ -8,6 +8,7 @@ from control_plane.commands import cohorts as commands
 from control_plane.errors import GuardwaveError
 from control_plane.queries import overview as queries
 from dashboards.blueprint import blueprint
+from dashboards.drafts import take_draft
 from dashboards.forms import FormReading, problem_of
 from dashboards.sessions import can_change, context, require
 from reducer.rollout.phases import gate_for
@@ -18,7 +19,12 @@ from reducer.vocabulary import Role
 def guard(environment: str, guard: str) -> str:
     """Show a rollout: phase, cohorts, wave, days, and its gate evaluations."""
     require(Role.VIEWER, environment)
-    return _render(environment, guard, changed=request.args.get("changed"))
+    changed = request.args.get("changed")
+    draft = take_draft()
+    if draft is None:
+        return _render(environment, guard, changed=changed)
+    cohort = draft.action.rsplit("/", 1)[-1]
+    return _render(environment, guard, form=draft.form, cohort=cohort)
 
 
 @blueprint.post("/environments/<environment>/guards/<guard>/cohorts/<cohort>")

@@ -1,6 +1,7 @@
 """Rolling an environment back to shadow, and acknowledging what rolled it back by itself."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
@@ -10,6 +11,7 @@ from control_plane.commands import rollback as commands
 from control_plane.errors import GuardwaveError
 from control_plane.queries import rollbacks as queries
 from dashboards.blueprint import blueprint
+from dashboards.drafts import take_draft
 from dashboards.forms import FormReading, Problem, problem_of
 from dashboards.sessions import can_change, context, require
 from reducer.vocabulary import Role
@@ -22,6 +24,16 @@ class SubmittedForms:
     rollback: FormReading = field(default_factory=FormReading)
     acknowledgement: FormReading = field(default_factory=FormReading)
     refusal: GuardwaveError | None = None
+
+    @classmethod
+    def of_draft(cls, environment: str) -> Self:
+        """Return the forms with what was typed into one of them before the session ended."""
+        draft = take_draft()
+        if draft is None:
+            return cls()
+        if draft.action == url_for(".roll_back", environment=environment):
+            return cls(rollback=draft.form)
+        return cls(acknowledgement=draft.form)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -38,7 +50,7 @@ class SubmittedForms:
 def rollback(environment: str) -> str:
     """Show what a rollback would do, and the last one."""
     require(Role.VIEWER, environment)
-    return _render(environment, SubmittedForms())
+    return _render(environment, SubmittedForms.of_draft(environment))
 
 
 @blueprint.post("/environments/<environment>/rollback")

@@ -1,11 +1,12 @@
 """Signing in with a token or a one-time link, and signing out."""
 
-from flask import redirect, render_template, request, url_for
+from flask import redirect, render_template, request, session, url_for
 from werkzeug.wrappers import Response
 
 from control_plane.access import Identity, sign_in_with_code
 from control_plane.access import sign_in as identify
 from dashboards.blueprint import blueprint
+from dashboards.drafts import draft_waits
 from dashboards.sessions import PAGE_ROLES, context, forget, remember
 from dashboards.theme import own_path
 
@@ -40,6 +41,7 @@ def sign_in() -> Response | tuple[str, int]:
 def sign_out() -> Response:
     """End the session."""
     forget()
+    session.clear()
     return redirect(url_for(".sign_in_form"), code=303)
 
 
@@ -58,4 +60,6 @@ def _begin(identity: Identity | None, refusal: str) -> Response | tuple[str, int
 
 def _form(error: str, status: int) -> tuple[str, int]:
     back = own_path(request.values.get("next")) or ""
-    return render_template("sign_in.html", error=error, back=back), status
+    return render_template(
+        "sign_in.html", error=error, back=back, draft_waits=draft_waits()
+    ), status
