@@ -60,7 +60,8 @@ class HarmAlarm:
     """What one metric showed at one look, in native units.
 
     `bound` is the least harm that the evidence is compatible with, on the side of no harm; None
-    where it cannot be given. The alarm is raised when that bound is harm, the estimate is beyond
+    where it cannot be given. With `is_untold` the look could not see: too many prompts told nothing
+    of the metric. The alarm is raised when that bound is harm, the estimate is beyond
     the margin, and there is enough data to judge either.
     """
 
@@ -70,6 +71,7 @@ class HarmAlarm:
     bound: float | None
     margin: float
     sentence: str
+    is_untold: bool = False
 
 
 def mixture_multiplier(information: float, planned: float, alpha: float) -> float:
@@ -119,19 +121,23 @@ def harm_alarms(
     *,
     policy: GatePolicy,
     looks: Looks,
+    untold: Mapping[Metric, str] | None = None,
 ) -> tuple[HarmAlarm, ...]:
     """Look at the owner totals so far; one answer per metric with a margin, in their order.
 
     Latency p95 has no alarm: its test cuts where the margin lies and gives no standard error on
-    the scale of the ratio.
+    the scale of the ratio. `untold` says in words why some metrics are no data (analysis.untold).
 
     Raises:
         ValueError: for owner totals that fail their checks, and for a margin out of its range.
     """
     checked = checked_totals(totals)
     named = [metric for metric in Metric if metric in margins and metric is not Metric.LATENCY_P95]
+    why = untold or {}
     return tuple(
-        _alarm(checked, cohorts, metric, margin=margins[metric], policy=policy, looks=looks)
+        _untold(metric, margins[metric], why[metric])
+        if metric in why
+        else _alarm(checked, cohorts, metric, margin=margins[metric], policy=policy, looks=looks)
         for metric in named
     )
 
@@ -190,6 +196,11 @@ def _lower_bound(metric: Metric, contrast: Contrast, *, alpha: float, looks: Loo
             information = contrast.standard_error**-2
             width = mixture_multiplier(information, planned[metric], alpha)
             return contrast.estimate - width * contrast.standard_error
+
+
+def _untold(metric: Metric, margin: float, why: str) -> HarmAlarm:
+    sentence = f"No data about {sentences.label(metric)}: {why}."
+    return HarmAlarm(metric, False, None, None, margin, sentence, is_untold=True)
 
 
 def _silent(seen: HarmAlarm, why: str) -> HarmAlarm:

@@ -3,7 +3,7 @@
 import datetime as dt
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from analysis.frames import (
     sorted_by_owner,
 )
 from analysis.histograms import OwnerHistograms
+from reducer.vocabulary import Metric
 
 COMPARABLE = "is_comparable"
 # With fewer complete days before the wave the test does without CUPED.
@@ -30,8 +31,9 @@ class Baseline:
     `owners` has a row per owner with `owner`, the counts of owner totals and `is_comparable`:
     whether the owner was then in the mode that the treated cohort was in. An owner for whom that
     is false counts as new, and so does one without a row. `durations` are those of the same days
-    where they were kept. Only what was known before the wave may stand here: enforcement can
-    change how much an owner prompts during it.
+    where they were kept. `untold` says in words of which metrics too many prompts of these days
+    told nothing (analysis.untold): by them nothing is adjusted or compared. Only what was known
+    before the wave may stand here: enforcement can change how much an owner prompts during it.
 
     Raises:
         ValueError: naming column, row and value where the frame is wrong, and for days that are
@@ -41,6 +43,7 @@ class Baseline:
     owners: pd.DataFrame
     days: tuple[dt.date, ...]
     durations: OwnerHistograms | None = None
+    untold: Mapping[Metric, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if any(later <= earlier for earlier, later in itertools.pairwise(self.days)):
@@ -62,7 +65,7 @@ class Baseline:
         grouped = renamed.groupby(OWNER, as_index=False, sort=True)
         sums = grouped.agg({**dict.fromkeys(COUNTS, "sum"), COMPARABLE: "all"})
         durations = None if self.durations is None else self.durations.by_block(blocks)
-        return Baseline(sums, self.days, durations)
+        return Baseline(sums, self.days, durations, self.untold)
 
 
 def _checked(owners: pd.DataFrame) -> pd.DataFrame:

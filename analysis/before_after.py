@@ -6,6 +6,7 @@ or hides one (docs/statistics.md shows how often a common shift does).
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from analysis.paired_latency import PairedLatency, pair_durations
 from analysis.pairing import Paired, paired_contrast, paired_outcomes
 from analysis.questions import has_spread
 from analysis.report import Figures, MetricReason, MetricResult
+from analysis.untold import why_untold
 from analysis.weekdays import LEAST_WEEKDAYS, matched_days
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric, Verdict
@@ -50,6 +52,7 @@ class _Compared(NamedTuple):
     durations: Durations | None
     baseline: Baseline
     told: str
+    untold: Mapping[Metric, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,9 @@ class BeforeAfter:
         compared = self._compared(totals)
         if isinstance(compared, str):
             return _without_data(blank, MetricReason.NO_BASELINE, compared)
+        untold = compared.untold.get(metric) or compared.baseline.untold.get(metric)
+        if untold is not None:
+            return _without_data(blank, MetricReason.UNTOLD, untold)
         measured = (
             self._latency(blank, compared)
             if metric is Metric.LATENCY_P95
@@ -87,7 +93,8 @@ class BeforeAfter:
         baseline, used = self.evidence.baseline, days_used(self.evidence)
         if baseline is None:
             return "there is no week before the wave to compare with"
-        everything = _Compared(totals, self.evidence.durations, baseline, "before/after")
+        own = why_untold(self.evidence.untold)
+        everything = _Compared(totals, self.evidence.durations, baseline, "before/after", own)
         if not self.is_look:
             return everything
         days = matched_days(used, baseline.days)
@@ -108,7 +115,8 @@ class BeforeAfter:
             f"before/after on {len(days.after)} of {len(used)} days and {len(days.before)} of "
             f"{len(baseline.days)} before, each of {days.weekdays} weekdays in one proportion"
         )
-        return _Compared(checked_totals(matched.owners), matched.durations, matched.baseline, told)
+        totals = checked_totals(matched.owners)
+        return _Compared(totals, matched.durations, matched.baseline, told, matched.untold)
 
     def _amounts(
         self, blank: Figures, compared: _Compared, *, limit: float

@@ -1,5 +1,6 @@
 """One metric of a gate: its figures in native units, and the verdict of the test at the margin."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
@@ -23,7 +24,8 @@ class Judge:
 
     Away from a declared look (`is_look` false) figures are shown and nothing is judged:
     a verdict asked for on any day would be wrong more often than alpha says. Sentences say `names`,
-    in the order of `cohorts`, where somebody calls them otherwise.
+    in the order of `cohorts`, where somebody calls them otherwise. `untold` says in words why some
+    metrics are no data (analysis.untold).
     """
 
     cohorts: tuple[Cohort, Cohort]
@@ -31,6 +33,7 @@ class Judge:
     policy: GatePolicy
     is_look: bool
     names: tuple[str, str] | None = None
+    untold: Mapping[Metric, str] = field(default_factory=dict)
     draws: Draws = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +65,8 @@ class Judge:
         limit = 0.0 if margin is None else margins.harm_margin(metric, margin)
         shown = -margin if margin is not None and metric.is_higher_better else margin
         blank = Figures(metric, NO_TRIALS, NO_TRIALS, margin=shown)
+        if metric in self.untold:
+            return self._without_data(NoAnswer(blank, MetricReason.UNTOLD, self.untold[metric]))
         asker = Asker(self.called, self.policy)
         asked: Question | LatencyQuestion | NoAnswer
         if metric is Metric.LATENCY_P95:

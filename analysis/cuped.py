@@ -80,20 +80,20 @@ class Adjustment:
         return left
 
 
-def usable(baseline: Baseline | None) -> Baseline | str:
-    """Return the baseline if it is there and long enough, or in words why it is not."""
+def usable(baseline: Baseline | None, metric: Metric) -> Baseline | str:
+    """Return the baseline if it is long enough and tells the metric, or in words why not."""
     if baseline is None:
         return "no comparable days before the wave are known"
     if not baseline.is_long_enough:
         return f"only {len(baseline.days)} of {LEAST_DAYS} complete days before the wave are known"
-    return baseline
+    return baseline.untold.get(metric, baseline)
 
 
 def covariates_of(
     baseline: Baseline | None, metric: Metric, owners: tuple[str, ...]
 ) -> Covariates | str:
     """Return the owners' baseline of a metric of owner totals, or in words why there is none."""
-    found = usable(baseline)
+    found = usable(baseline, metric)
     if isinstance(found, str):
         return found
     harm, trials = harm_and_trials(found.owners, metric)

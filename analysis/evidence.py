@@ -14,7 +14,7 @@ from analysis.weekdays import MatchedEvidence
 from reducer.rollout.days import DayNote
 from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Cohort, Gate, Invariant
+from reducer.vocabulary import Cohort, Gate, Invariant, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ class WaveEvidence:
     and `matched` has both sides on the days of the same weekdays where those are not all days.
     `source` is the telemetry that all of it comes from: counters tell no order and no coverage.
     `exposure` counts, in each cohort compared, the prompts that ran at the cohort's mode, of all
-    that started on the days used (analysis.exposure).
+    that started on the days used (analysis.exposure). `untold` counts by metric and cohort the
+    ended prompts that did not tell it (analysis.untold): of a metric that it does not name, whoever
+    gives the evidence vouches that all told it.
 
     `unknown` says in words what a check asks for and this evidence cannot tell; of `coverage`,
     `contract` and `off_pin` that counts where they are None. With `dwell` nobody said which days
@@ -108,6 +110,7 @@ class WaveEvidence:
     matched: MatchedEvidence | None = None
     source: EvidenceSource = EvidenceSource.EVENTS
     exposure: Mapping[Cohort, Share] | None = None
+    untold: Mapping[Metric, Mapping[Cohort, Share]] = field(default_factory=dict)
     unknown: Mapping[Check, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

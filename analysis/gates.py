@@ -24,6 +24,7 @@ from analysis.report import (
     NotCounted,
 )
 from analysis.rerandomisation import DrawKey
+from analysis.untold import why_untold
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
 
@@ -100,7 +101,13 @@ def _compared(
             kind, tuple(paired.compare(totals, metric, margins[metric]) for metric in named), ()
         )
     key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
-    judge = Judge((evidence.treated, evidence.reference), key, policy, is_look(evidence, policy))
+    judge = Judge(
+        (evidence.treated, evidence.reference),
+        key,
+        policy,
+        is_look(evidence, policy),
+        untold=why_untold(evidence.untold),
+    )
     compare = partial(
         judge.compare, totals, durations=evidence.durations, baseline=evidence.baseline
     )

@@ -24,6 +24,7 @@ from analysis.owner_day_durations import durations_of
 from analysis.owner_days import VERSION, OwnerDays, cohorts_of, read_owner_days, share_of
 from analysis.purity import OFF_PIN
 from analysis.report import Check, GateEvaluation
+from analysis.untold import untold_of
 from reducer.rollout.policy import GatePolicy
 from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Cohort, Invariant
@@ -84,7 +85,9 @@ def evidence_of(
     Where the frame has them, read are also `source`, `version`, `mode`, `ended` and `covered`,
     `lost`, `switched`, durations (analysis.owner_day_durations) and what the guard did
     (analysis.guard_totals), with `off_pin` for the prompts of versions that the wave does not pin.
-    Nothing is read as reported that the frame does not hold.
+    Nothing is read as reported that the frame does not hold, but for tokens and turns: without
+    `tokens_untold` and `turns_untold` (analysis.untold) the caller vouches that each prompt told
+    them.
 
     Raises:
         ValueError: naming column, row, value and remedy where the frame is wrong: also for two
@@ -106,6 +109,7 @@ def evidence_of(
     begun = rows[rows["started"] > 0]
     sides = cohorts_of(read.gate)
     told = _told(read, rows, sides)
+    durations = durations_of(_of_owners(rows, begun), read.source)
     return WaveEvidence(
         environment=_agreed(read.environment, environment, "environment") or NOTEBOOK,
         guard=_agreed(read.guard, guard, "guard") or NOTEBOOK,
@@ -123,9 +127,10 @@ def evidence_of(
         violations=told.violations,
         lost=told.lost,
         guard_totals=guard_totals(_without_unheard(begun)),
-        durations=durations_of(_of_owners(rows, begun), read.source),
+        durations=durations,
         source=read.source,
         exposure=exposure_of(begun, read.gate),
+        untold=untold_of(begun, durations, sides),
         unknown=_unknown(read.rows, rows, used, is_told=days is not None),
     )
 

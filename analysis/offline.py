@@ -21,6 +21,7 @@ from analysis.offline_columns import Arms, read_columns
 from analysis.report import Cuped, Figures, MetricResult, Note
 from analysis.rerandomisation import DrawKey
 from analysis.unseen import unseen_note
+from analysis.untold import why_untold
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
 
@@ -76,7 +77,9 @@ def analyse(
     """
     owners = read_columns(file, arms)
     totals = checked_totals(owners.totals)
-    judge = Judge(PAIR, KEY, policy, is_look=True, names=(arms.treated, arms.control))
+    names = (arms.treated, arms.control)
+    untold = why_untold(owners.untold, dict(zip(PAIR, names, strict=True)))
+    judge = Judge(PAIR, KEY, policy, is_look=True, names=names, untold=untold)
     margins = policy.margins[Gate.ENFORCE]
     metrics = tuple(
         judge.compare(

@@ -2,9 +2,10 @@
 
 One row per owner: `owner, arm, prompts, completions, disconnects, tokens, turns`, where there are
 any `cancelled`, the same counts before the wave as `pre_*`, `loops` (loop events of other
-protections), and durations. `latency_hist` holds them as "bucket:count ...", in base-2 exponential
-buckets of milliseconds beside `latency_scale`, or beside `latency_bounds`, "10 100 1000": upper
-bounds in ms of buckets that are counted from 0.
+protections), what prompts left out (`ended`, `tokens_untold`, `turns_untold`), and durations.
+`latency_hist` holds them as "bucket:count ...", in base-2 exponential buckets of milliseconds
+beside `latency_scale`, or beside `latency_bounds`, "10 100 1000": upper bounds in ms of buckets
+that are counted from 0.
 """
 
 import datetime as dt
@@ -42,9 +43,11 @@ from analysis.offline_header import (
     BOUNDS,
     COUNT_NAMES,
     HISTOGRAM,
+    OF_ENDS,
     SCALE,
     known_columns,
 )
+from analysis.untold import ENDED, Untold, untold_of
 from reducer.vocabulary import Cohort
 
 # A file names no days: its pre_* columns are taken for the week that CUPED asks for.
@@ -69,13 +72,16 @@ class OwnerFile(NamedTuple):
     """A file as evidence. `totals` has a row per owner, with `cohort` enforced or control.
 
     `loops` has the `owner` and `loops` of each row, None where the file does not tell them.
-    `remarks` say which of its columns were passed over, and why.
+    `untold` counts the prompts that told nothing of a metric, of `ended` ones, or of all that
+    started where the file does not count those. `remarks` say which of its columns were passed
+    over, and why.
     """
 
     totals: pd.DataFrame
     loops: pd.DataFrame | None
     durations: Durations | None
     baseline: Baseline | None
+    untold: Untold
     remarks: tuple[str, ...]
 
 
@@ -110,7 +116,7 @@ def read_columns(file: pd.DataFrame, arms: Arms) -> OwnerFile:
     if LOOPS in file.columns:
         loops = pd.DataFrame({OWNER: owners, LOOPS: counts_of(file, LOOPS)})
     durations, baseline = _durations(file, totals), _baseline(file, owners)
-    return OwnerFile(totals, loops, durations, baseline, remarks)
+    return OwnerFile(totals, loops, durations, baseline, _untold(file, totals, durations), remarks)
 
 
 def _neither(file: pd.DataFrame, arms: Arms) -> str:
@@ -144,6 +150,16 @@ def _baseline(file: pd.DataFrame, owners: object) -> Baseline | None:
         return None
     counts = _counts(file, BEFORE)
     return Baseline(pd.DataFrame({OWNER: owners, **counts, COMPARABLE: True}), WEEK)
+
+
+def _untold(file: pd.DataFrame, totals: pd.DataFrame, durations: Durations | None) -> Untold:
+    ends = totals.assign(
+        **{name: counts_of(file, name) for name in OF_ENDS if name in file.columns}
+    )
+    if ENDED in ends.columns:
+        is_more = (ends[ENDED] > ends["started"]).to_numpy()
+        refuse_cells(file, is_more, ENDED, why="exceeds prompts")
+    return untold_of(ends, durations, (Cohort.ENFORCED, Cohort.CONTROL))
 
 
 def _durations(file: pd.DataFrame, totals: pd.DataFrame) -> Durations | None:

@@ -9,6 +9,8 @@ import pandas as pd
 
 from analysis.frames import OWNER
 from analysis.loops import LOOPS
+from analysis.untold import COLUMNS as UNTOLD
+from analysis.untold import ENDED
 
 ARM = "arm"
 # What a file calls each count of owner totals.
@@ -26,7 +28,8 @@ NEEDED = (OWNER, ARM, *COUNTED)
 NEEDED_BEFORE = tuple(f"{BEFORE}{name}" for name in COUNTED)
 ALL_BEFORE = (*NEEDED_BEFORE, f"{BEFORE}cancelled")
 HISTOGRAM, SCALE, BOUNDS = "latency_hist", "latency_scale", "latency_bounds"
-KNOWN = (*NEEDED, "cancelled", LOOPS, HISTOGRAM, SCALE, BOUNDS, *ALL_BEFORE)
+OF_ENDS = (ENDED, *UNTOLD.values())
+KNOWN = (*NEEDED, "cancelled", LOOPS, *OF_ENDS, HISTOGRAM, SCALE, BOUNDS, *ALL_BEFORE)
 # What evidence calls the same as a file of owners does.
 EVIDENCE_NAMES: Mapping[str, str] = {
     "cohort": ARM,

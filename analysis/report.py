@@ -19,6 +19,7 @@ class MetricReason(StrEnum):
 
     NO_BASELINE = "no_baseline"
     NO_DURATIONS = "no_durations"
+    UNTOLD = "untold"
     BUCKETS_TOO_WIDE = "buckets_too_wide"
     EMPTY_COHORT = "empty_cohort"
     ZERO_RATIO = "zero_ratio"

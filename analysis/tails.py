@@ -19,6 +19,7 @@ from analysis.cuped import (
 )
 from analysis.frames import Floats
 from analysis.histograms import Buckets, Counts, OwnerHistograms
+from reducer.vocabulary import Metric
 
 # Entries looked at in one go, so that little memory is needed beside the histograms.
 CHUNK_ENTRIES = 4_000_000
@@ -107,7 +108,7 @@ def slow_before(
     baseline: Baseline | None, owners: tuple[str, ...], scale: int, *, has_bounds: bool
 ) -> SlowBefore | str:
     """Lay out the durations of a baseline by `owners`, or say in words why there are none."""
-    found = usable(baseline)
+    found = usable(baseline, Metric.LATENCY_P95)
     if isinstance(found, str):
         return found
     durations = found.durations

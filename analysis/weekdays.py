@@ -1,14 +1,15 @@
 """Which days before a wave are compared with which of the wave: each weekday in one proportion."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pandas as pd
 
 from analysis.baseline import Baseline
 from analysis.histograms import Durations
+from reducer.vocabulary import Metric
 
 # With fewer weekdays in common a week is not what is compared any more.
 LEAST_WEEKDAYS = 5
@@ -32,13 +33,14 @@ class MatchedEvidence:
     """Owners and durations of matched days alone, where those are not all days of both sides.
 
     `owners` are owner totals (analysis.frames) over `days.after`, and `baseline` is over exactly
-    `days.before`.
+    `days.before`. `untold` says in words which metrics too few prompts of `days.after` told.
     """
 
     days: MatchedDays
     owners: pd.DataFrame
     durations: Durations | None
     baseline: Baseline
+    untold: Mapping[Metric, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.baseline.days != self.days.before:

@@ -267,7 +267,8 @@ class Evaluation:
 class MetricLook:
     """What one metric showed at a look for harm, in native units; None is unknown.
 
-    `bound` is the least harm that is compatible with what was seen.
+    `bound` is the least harm that is compatible with what was seen. With `is_untold` the look could
+    not see: too many prompts left out what the metric counts.
     """
 
     metric: Metric
@@ -276,6 +277,7 @@ class MetricLook:
     bound: float | None
     margin: float
     sentence: str
+    is_untold: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from analysis.gates import evaluate
 from analysis.guard_totals import guard_totals
 from analysis.histograms import OwnerHistograms
 from analysis.report import GateEvaluation, to_wire
+from analysis.untold import shares_of, untold_of, why_untold, why_untold_before
 from analysis.weekdays import MatchedEvidence, matched_days
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
@@ -64,6 +65,8 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
     started, switched = in_drawn_cohorts(
         rows[rows["started"] > 0], wave, gathered.roster[: wave.treated]
     )
+    cohorts = (TREATED[wave.phase], REFERENCE[wave.phase])
+    durations = durations_of(gathered.owner_days, started)
     ended = int(rows["ended"].sum())
     by_events = gathered.source is EvidenceSource.EVENTS
     return WaveEvidence(
@@ -71,8 +74,8 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         guard=gathered.guard,
         gate=gathered.gate,
         wave=wave.number,
-        treated=TREATED[wave.phase],
-        reference=REFERENCE[wave.phase],
+        treated=cohorts[0],
+        reference=cohorts[1],
         owners=owner_totals(started),
         rostered=_rostered(wave),
         days=gathered.days,
@@ -86,11 +89,12 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         draw=_draw(gathered),
         guard_totals=_guard_totals(wave, started),
         guard_totals_before=_guard_totals_before(gathered),
-        durations=durations_of(gathered.owner_days, started),
+        durations=durations,
         baseline=_baseline(gathered),
         matched=_matched(gathered),
         source=gathered.source,
         exposure=exposure_of(started, gathered.gate),
+        untold=untold_of(started, durations, cohorts),
     )
 
 
@@ -159,7 +163,11 @@ def _matched(gathered: Gathered) -> MatchedEvidence | None:
     rows = after.frame()
     treated = gathered.roster[: wave.treated]
     started, _ = in_drawn_cohorts(rows[rows["started"] > 0], wave, treated)
-    return MatchedEvidence(days, owner_totals(started), durations_of(after, started), baseline)
+    durations = durations_of(after, started)
+    untold = untold_of(started, durations, (TREATED[wave.phase], REFERENCE[wave.phase]))
+    return MatchedEvidence(
+        days, owner_totals(started), durations, baseline, untold=why_untold(untold)
+    )
 
 
 def durations_of(table: OwnerDayTable, rows: pd.DataFrame) -> OwnerHistograms | None:
@@ -186,7 +194,9 @@ def _baseline(gathered: Gathered) -> Baseline | None:
     totals[COMPARABLE] = [
         modes[owner] is not None and modes[owner] is usual for owner in totals["owner"]
     ]
-    return Baseline(totals, found.days, durations_of(found.owner_days, rows))
+    durations = durations_of(found.owner_days, rows)
+    untold = why_untold_before(shares_of(rows, durations))
+    return Baseline(totals, found.days, durations, untold)
 
 
 def _modes_before(found: BaselineDays, rows: pd.DataFrame) -> Mapping[str, Mode | None]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from analysis.alarms import AnyTime, Looks, Scheduled, harm_alarms, information
 from analysis.frames import owner_totals
+from analysis.untold import untold_of, why_untold
 from control_plane.commands.harm import act_on_look
 from control_plane.context import Context
 from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
@@ -94,7 +95,10 @@ def look_for_harm(context: Context, environment: str, guard: str, number: int) -
     if due.days > declared:
         ends = days[declared - 1 :: WEEK]
         looks = AnyTime(planned_information(frame, cohorts, tuple(margins), ends=ends))
-    seen = harm_alarms(owner_totals(frame), cohorts, margins, policy=policy, looks=looks)
+    untold = why_untold(untold_of(frame, None, cohorts))
+    seen = harm_alarms(
+        owner_totals(frame), cohorts, margins, policy=policy, looks=looks, untold=untold
+    )
     look = HarmLook(
         guard=guard,
         wave=wave.number,
@@ -104,7 +108,13 @@ def look_for_harm(context: Context, environment: str, guard: str, number: int) -
         at=context.clock.now(),
         metrics=tuple(
             MetricLook(
-                each.metric, each.is_raised, each.estimate, each.bound, each.margin, each.sentence
+                each.metric,
+                each.is_raised,
+                each.estimate,
+                each.bound,
+                each.margin,
+                each.sentence,
+                each.is_untold,
             )
             for each in seen
         ),

@@ -22,7 +22,8 @@ def look_lines(
 
 
 def _line(look: HarmLook) -> LookLine:
-    told = look.raised or look.metrics
+    untold = tuple(each for each in look.metrics if each.is_untold)
+    told = (*look.raised, *untold) if look.raised else look.metrics
     return LookLine(
         wave=look.wave,
         days=look.days,
@@ -30,4 +31,5 @@ def _line(look: HarmLook) -> LookLine:
         is_raised=bool(look.raised),
         lowered=look.lowered,
         sentences=tuple(each.sentence for each in told),
+        untold=tuple(each.metric for each in untold),
     )

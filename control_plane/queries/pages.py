@@ -5,7 +5,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from reducer.rollout.days import DayNote
-from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
+from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,8 @@ class LookLine:
     """One look for harm: after how many complete days, and the alarms that it raised.
 
     `sentences` tell of the raised alarms, or of every metric when none was; `lowered` says that
-    enforce was lowered to warn.
+    enforce was lowered to warn. `untold` names the metrics that the look could not see, of which
+    the sentences tell in any case.
     """
 
     wave: int
@@ -187,6 +188,7 @@ class LookLine:
     is_raised: bool
     lowered: bool
     sentences: tuple[str, ...]
+    untold: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

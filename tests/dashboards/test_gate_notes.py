@@ -5,6 +5,7 @@ from datetime import date
 
 from control_plane.queries.pages import LookLine
 from control_plane.queries.pages_evaluation import JsonValue, evaluation_view
+from reducer.vocabulary import Metric
 from tests.dashboards import samples
 from tests.dashboards.conftest import OPERATOR, Render
 from tests.dashboards.reading import words
@@ -139,6 +140,16 @@ def test_looks_for_harm_say_what_was_seen_and_done(render: Render) -> None:
     assert "alarm raised, enforce lowered to warn. Alarm about completion" in said
     assert "1 earlier look of wave 3" in said.replace("\N{NO-BREAK SPACE}", " ")
     assert "no alarm. No alarm about turns: no harm." in said
+
+
+def test_a_look_that_could_not_see_says_so_beside_what_it_saw(render: Render) -> None:
+    blind = (Metric.TOKENS, Metric.LATENCY_P95)
+    for line, expected in (
+        (QUIET, "no alarm, no data about tokens, latency p95. No alarm about turns"),
+        (ALARM, "enforce lowered to warn, no data about tokens, latency p95. Alarm about"),
+    ):
+        page = replace(samples.GATE_PAGE, looks=(replace(line, untold=blind),))
+        assert expected in words(gate_of(render, page))
 
 
 def test_the_guard_page_shows_the_looks_of_the_newest_wave_that_had_any(render: Render) -> None:
