@@ -18,6 +18,7 @@ from analysis.frames import COHORT, OWNER, Outcomes
 from analysis.guard_totals import checked_guard_totals
 from analysis.report import Check, CheckResult, Note, Topic
 from analysis.rerandomisation import DrawKey
+from reducer import written
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric, Verdict
 
@@ -66,9 +67,10 @@ def stop_consistency(
         "difference": treated.ratio - reference.ratio,
         "band": band,
     }
+    stopped, would_stop = (sentences.rate(side.ratio) for side in (treated, reference))
     seen = (
-        f"{evidence.treated} stopped {_percent(treated.ratio)} of prompts, {evidence.reference} "
-        f"would have stopped {_percent(reference.ratio)}"
+        f"{evidence.treated} stopped {stopped} of prompts, {evidence.reference} would have stopped "
+        f"{would_stop}"
     )
     seen = seen[0].upper() + seen[1:]
     if not is_look:
@@ -116,12 +118,19 @@ def supported_hosts(evidence: WaveEvidence, joined: pd.DataFrame | None) -> Note
         return None
     numbers: dict[str, int | float | str] = {}
     parts = []
+    prompts = 0
     for cohort in dict.fromkeys((evidence.treated, evidence.reference)):
         of_cohort = joined[joined[COHORT] == cohort.value]
         unreliable, started = int(of_cohort[UNRELIABLE].sum()), int(of_cohort["started"].sum())
         numbers |= {f"{cohort}_unreliable": unreliable, f"{cohort}_prompts": started}
         parts.append(f"{unreliable:,} of {started:,} prompts in {cohort}")
-    sentence = f"Input was unreliable for {sentences.listed(parts)}; they stay in the comparison."
+        prompts += started
+    if not prompts:
+        return None
+    sentence = f"Input was unreliable for {sentences.listed(parts)}"
+    if evidence.treated is not evidence.reference:
+        sentence += "; they stay in the comparison"
+    sentence += "."
     return Note(Topic.SUPPORTED_HOSTS, False, sentence, numbers)
 
 
@@ -149,9 +158,10 @@ def _judged(
     band, alpha = policy.stop_band, policy.alpha
     key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
     tested = agreement.agreement(own, band, key, policy)
-    told = f"they may differ by {100 * band:g} pp"
+    limit = written.margin(Metric.DISRUPTION, band).removeprefix("+")
+    told = f"they may differ by {limit} pp"
     if tested.p_outside <= alpha:
-        return Verdict.BEYOND, f"shown to differ by more than the {100 * band:g} pp allowed"
+        return Verdict.BEYOND, f"shown to differ by more than the {limit} pp allowed"
     lacking = margins.shortfalls(
         # Any rate of prompts has the same minimum data.
         Metric.DISRUPTION,
@@ -170,7 +180,8 @@ def _judged(
         low, high = contrast.upper(alpha), contrast.upper(1.0 - alpha)
         is_inside = tested.p_inside <= alpha and -band < low and high < band
         level = f"{100 - 200 * alpha:g} % interval of the difference"
-        shown = f"{level} {100 * low:.2f} to {100 * high:.2f} pp; {told}"
+        ends = " to ".join(written.ends(Metric.DISRUPTION, low, high, band))
+        shown = f"{level} {ends} pp; {told}"
     return (Verdict.WITHIN if is_inside else Verdict.UNPROVEN), shown
 
 
@@ -196,7 +207,3 @@ def _before(evidence: WaveEvidence, alpha: float) -> Saving | None:
         return None
     before = checked_guard_totals(evidence.guard_totals_before)
     return _saving(before, alpha) if {WOULD_STOPPED, CALLS_AFTER} <= set(before.columns) else None
-
-
-def _percent(fraction: float) -> str:
-    return f"{100.0 * fraction:.2f} %"

@@ -1,14 +1,11 @@
 """The sentences of an evaluation: what was seen, how bad it may be, and what was asked for."""
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from analysis.report import Check, CheckResult, Figures, MetricResult
+from reducer import written
 from reducer.vocabulary import Metric, Verdict
 
-MOST_DIGITS = 6
-# A ratio may have as many places before the point as a float can say.
-WIDE = Context(prec=400)
 # The edges of coarser buckets are more than 2.2 % apart, and the tested margin may be far from the
 # asked one.
 FINE = 5
@@ -42,10 +39,15 @@ def label(metric: Metric) -> str:
     return metric.value.replace("_", " ")
 
 
+def rate(fraction: float) -> str:
+    """Write a rate that cohorts are compared by: 0.9312 -> "93.12 %"."""
+    return written.level(Metric.COMPLETION, fraction)
+
+
 def seen(figures: Figures, cohorts: tuple[str, str]) -> str:
     """Say what both cohorts had and how far apart they are; the figures must hold an estimate."""
     treated, reference = (
-        f"{_value(figures.metric, side.value)} {cohort}"
+        f"{_level(figures.metric, side.value)} {cohort}"
         for side, cohort in zip((figures.treated, figures.reference), cohorts, strict=True)
     )
     apart = f"{effect(figures.metric, figures.estimate, figures.margin)}{_adjusted(figures)}"
@@ -61,10 +63,9 @@ def interval(figures: Figures) -> str:
     known = figures.shown_interval
     if known is None:
         return "interval unknown"
-    low = _written(figures, known.low, ROUND_FLOOR, has_unit=False)
-    high = _written(figures, known.high, ROUND_CEILING)
+    low, high = written.ends(figures.metric, known.low, known.high, figures.margin)
     adjusted = "" if figures.cuped is None else "adjusted "
-    return f"{adjusted}{known.level * 100:g} % interval {low} to {high}"
+    return f"{adjusted}{known.level * 100:g} % interval {low} to {high} {_unit(figures.metric)}"
 
 
 def worst(figures: Figures) -> str:
@@ -73,14 +74,18 @@ def worst(figures: Figures) -> str:
     if figures.bound is None:
         return f"no bound can be given; margin {margin}"
     direction = "low" if figures.metric.is_higher_better else "high"
-    return f"could be as {direction} as {bound(figures)}; margin {margin}"
+    # Of latency the estimate is as counted: what is adjusted has no ratio of its own.
+    how = ""
+    if figures.cuped is not None and figures.metric is Metric.LATENCY_P95:
+        how = f", adjusted by the {figures.cuped.days} days before,"
+    return f"could{how} be as {direction} as {bound(figures)}; margin {margin}"
 
 
 def shown_beyond(figures: Figures) -> str:
     """Say that the harm was shown to be more than the margin."""
     tested = _margin(figures)
     if figures.tested_margin not in (None, figures.margin):
-        tested = f"{figures.tested_margin:.4f} times, the nearest at a bucket's edge"
+        tested = f"{_tested(figures)}, the nearest at a bucket's edge"
     said = f"shown to be worse than the margin of {tested}"
     # The interval is a second opinion: one that reaches inside the margin would read as a doubt.
     if not _is_all_beyond(figures):
@@ -92,8 +97,8 @@ def bound(figures: Figures) -> str:
     """Write the official bound, rounded towards harm."""
     if figures.bound is None:
         return "unknown"
-    towards = ROUND_FLOOR if figures.metric.is_higher_better else ROUND_CEILING
-    return _written(figures, figures.bound, towards)
+    shown = written.bound(figures.metric, figures.bound, figures.margin)
+    return f"{shown} {_unit(figures.metric)}"
 
 
 def remarks(figures: Figures) -> list[str]:
@@ -102,42 +107,38 @@ def remarks(figures: Figures) -> list[str]:
     if figures.cut is not None and figures.tested_margin not in (None, figures.margin):
         step = figures.cut.growth
         apart = "" if step is None else f", with edges {100.0 * (step - 1.0):.2g} % apart"
-        found.append(f"margin tested at the bucket's edge {figures.tested_margin:.4f} times{apart}")
+        found.append(f"margin tested at the bucket's edge {_tested(figures)}{apart}")
     if figures.cut is not None and (figures.cut.scale is not None) and figures.cut.scale < FINE:
         found.append(
             f"durations came in coarse buckets of scale {figures.cut.scale}, and scale {FINE} or "
             "finer is asked for"
         )
-    if figures.cuped is not None:
-        left, days = figures.cuped.variance_ratio, figures.cuped.days
-        found.append(f"{days} days before the wave leave {100.0 * left:.0f} % of the variance")
     return found
 
 
 def effect(metric: Metric, value: float | None, margin: float | None) -> str:
-    """Write an effect with as many digits as tell it from the margin, at most six."""
-    return "unknown" if value is None else _rounded(metric, value, margin, ROUND_HALF_EVEN)
+    """Write an effect with its unit, and as many digits as tell it from the margin."""
+    return (
+        "unknown" if value is None else f"{written.effect(metric, value, margin)} {_unit(metric)}"
+    )
 
 
 def gate(checks: Sequence[CheckResult], metrics: Sequence[MetricResult], verdict: Verdict) -> str:
-    """Say a gate's verdict in one sentence that names the numbers which decided it."""
+    """Say a gate's verdict in one sentence: the numbers that decided it, and what else would."""
     if verdict is Verdict.WITHIN:
         return _all_within(checks, metrics)
-    deciding = [result for result in metrics if result.verdict is verdict]
-    for check in checks:
-        # Stops are asked about once the metrics are in order: they say what people came for.
-        is_last = check.check is Check.STOP_CONSISTENCY and deciding
-        if check.verdict is verdict and not is_last:
-            return f"{LEADS[verdict]}: {_lower_first(check.sentence)}"
-    first, others = deciding[0], [label(result.figures.metric) for result in deciding[1:]]
-    if not others:
-        return first.sentence
-    are = "is" if len(others) == 1 else "are"
-    alike = {
-        Verdict.UNPROVEN: "not proven either",
-        Verdict.NO_DATA: "without data too",
-    }.get(verdict, f"{verdict} too")
-    return f"{first.sentence.removesuffix('.')}; {listed(others)} {are} {alike}."
+    of_checks = [check for check in checks if check.verdict is verdict]
+    of_metrics = [result for result in metrics if result.verdict is verdict]
+    # Stops are asked about once the metrics are in order: they say what people came for.
+    late = [check for check in of_checks if check.check is Check.STOP_CONSISTENCY and of_metrics]
+    early = [check for check in of_checks if check not in late]
+    if not early:
+        return _with_others(of_metrics[0].sentence, _labels(of_metrics[1:], late), verdict)
+    said = f"{LEADS[verdict]}: {_lower_first(early[0].sentence)}"
+    # Before the declared days nothing is judged: all else is unproven for that alone.
+    if early[0].check is Check.DWELL:
+        return said
+    return _with_others(said, _labels(of_metrics, [*early[1:], *late]), verdict)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -145,6 +146,25 @@ def listed(words: Sequence[str]) -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _labels(metrics: Sequence[MetricResult], checks: Sequence[CheckResult]) -> list[str]:
+    return [
+        *(label(result.figures.metric) for result in metrics),
+        *(check.check.value.replace("_", " ") for check in checks),
+    ]
+
+
+def _with_others(said: str, others: Sequence[str], verdict: Verdict) -> str:
+    if not others:
+        return said
+    are = "is" if len(others) == 1 else "are"
+    alike = {
+        Verdict.UNPROVEN: "not proven either",
+        Verdict.NO_DATA: "without data too",
+        Verdict.INVALID: "not valid either",
+    }.get(verdict, f"{verdict} too")
+    return f"{said.removesuffix('.')}; {listed(others)} {are} {alike}."
 
 
 def _all_within(checks: Sequence[CheckResult], metrics: Sequence[MetricResult]) -> str:
@@ -163,36 +183,32 @@ def _lower_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def _value(metric: Metric, value: float | None) -> str:
-    if value is None:
-        return "nothing"
-    if not metric.is_ratio:
-        return percent(value)
-    if metric is Metric.LATENCY_P95:
-        return f"{value:,.0f} ms"
-    return f"{value:,.0f}" if value >= 100.0 else f"{value:.2f}"
+def _level(metric: Metric, value: float | None) -> str:
+    return "nothing" if value is None else written.level(metric, value)
+
+
+def _unit(metric: Metric) -> str:
+    return "times" if metric.is_ratio else "pp"
 
 
 def _margin(figures: Figures) -> str:
     if figures.margin is None:
         return "none"
-    if figures.metric.is_ratio:
-        return f"{_places(figures.margin)} times"
-    return f"{100.0 * figures.margin:g} pp"
+    return f"{written.margin(figures.metric, figures.margin)} {_unit(figures.metric)}"
 
 
-def _places(ratio: float) -> str:
-    return f"{ratio:.2f}" if round(ratio, 2) == ratio else f"{ratio:g}"
+def _tested(figures: Figures) -> str:
+    return effect(figures.metric, figures.tested_margin, figures.margin)
 
 
 def _adjusted(figures: Figures) -> str:
     """Say the estimate without what the days before foretold; of latency it is no ratio."""
-    if figures.cuped is None:
+    if figures.cuped is None or figures.metric is Metric.LATENCY_P95:
         return ""
-    by = f"adjusted by the {figures.cuped.days} days before"
-    if figures.metric is Metric.LATENCY_P95:
-        return f" ({by} in what follows)"
-    return f" ({effect(figures.metric, figures.cuped.estimate, figures.margin)} {by})"
+    plain = effect(figures.metric, figures.estimate, figures.margin)
+    adjusted = effect(figures.metric, figures.cuped.estimate, figures.margin)
+    found = "the same" if adjusted == plain else adjusted
+    return f" ({found} adjusted by the {figures.cuped.days} days before)"
 
 
 def _is_all_beyond(figures: Figures) -> bool:
@@ -200,34 +216,3 @@ def _is_all_beyond(figures: Figures) -> bool:
     if known is None or margin is None:
         return False
     return known.high <= margin if figures.metric.is_higher_better else known.low >= margin
-
-
-def _written(figures: Figures, value: float, rounding: str, *, has_unit: bool = True) -> str:
-    return _rounded(figures.metric, value, figures.margin, rounding, has_unit=has_unit)
-
-
-def _rounded(
-    metric: Metric, value: float, margin: float | None, rounding: str, *, has_unit: bool = True
-) -> str:
-    """Write a value with more digits where fewer would show the margin, its far side, or nothing.
-
-    Nothing is a difference of 0 or a ratio of 1 where an end of an interval is none.
-    """
-    power, digits, unit = (0, 2, " times") if metric.is_ratio else (2, 1, " pp")
-    exact = Decimal(repr(float(value))).scaleb(power)
-    limit = None if margin is None else Decimal(repr(float(margin))).scaleb(power)
-    nothing = Decimal(1 if metric.is_ratio else 0)
-    while True:
-        shown = exact.quantize(Decimal(1).scaleb(-digits), rounding, WIDE)
-        is_told = limit is None or _side(shown, limit) == _side(exact, limit)
-        if rounding != ROUND_HALF_EVEN:
-            is_told = is_told and (shown != nothing or exact == nothing)
-        if is_told or digits >= MOST_DIGITS:
-            break
-        digits += 1
-    # A rounded -0.0 reads 0.0.
-    return f"{shown or abs(shown):.{digits}f}{unit if has_unit else ''}"
-
-
-def _side(value: Decimal, limit: Decimal) -> int:
-    return (value > limit) - (value < limit)

@@ -96,7 +96,7 @@ def test_harm_beyond_the_margin_raises_an_alarm_that_names_the_numbers(looks):
     assert completion.bound is not None
     assert completion.bound < 0.0
     assert completion.sentence.startswith("Alarm about completion: -")
-    assert "beyond the margin of -1.0 pp" in completion.sentence
+    assert "beyond the margin of -1.00 pp" in completion.sentence
     assert [metric for metric, alarm in found.items() if alarm.is_raised] == [Metric.COMPLETION]
 
 

@@ -73,7 +73,7 @@ def test_the_sentence_names_both_shares_and_the_interval(good_owners):
 
     assert found.sentence.startswith("Enforced stopped 1.00 % of prompts, control would have ")
     assert "stopped 1.00 %; 90 % interval of the difference -0." in found.sentence
-    assert found.sentence.endswith("pp; they may differ by 0.5 pp.")
+    assert found.sentence.endswith("pp; they may differ by 0.50 pp.")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_inconsistent_stops_decide_the_gate_when_the_metrics_are_in_order(good_o
 
     assert evaluation.verdict is Verdict.BEYOND
     assert evaluation.sentence.startswith("Beyond: enforced stopped")
-    assert "shown to differ by more than the 0.5 pp allowed" in evaluation.sentence
+    assert "shown to differ by more than the 0.50 pp allowed" in evaluation.sentence
 
 
 def test_saved_calls_are_the_references_mean_times_the_stops(good_owners):
@@ -200,7 +200,32 @@ def test_prompts_with_unreliable_input_are_counted_by_cohort(good_owners):
     assert note is not None
     assert (note.numbers["enforced_unreliable"], note.numbers["control_unreliable"]) == (200, 1800)
     assert note.sentence.startswith("Input was unreliable for 200 of ")
+    assert note.sentence.endswith("in control; they stay in the comparison.")
     assert supported_hosts(evidence, None) is None
+
+
+def test_a_gate_that_compares_no_cohorts_keeps_no_prompt_in_a_comparison(good_owners):
+    everyone = good_owners.assign(cohort="everyone")
+    unreliable = pd.DataFrame({"owner": everyone["owner"], "unreliable": 1})
+    evidence = wave(
+        everyone,
+        gate=Gate.SHADOW,
+        treated=Cohort.EVERYONE,
+        reference=Cohort.EVERYONE,
+        guard_totals=unreliable,
+    )
+
+    note = supported_hosts(evidence, joined_totals(evidence, checked_totals(everyone)))
+
+    assert note is not None
+    assert note.sentence.endswith("prompts in everyone.")
+
+
+def test_no_prompt_at_all_says_nothing_of_unreliable_input(good_owners):
+    none = good_owners.head(0)
+    evidence = wave(none, guard_totals=pd.DataFrame({"owner": none["owner"], "unreliable": []}))
+
+    assert supported_hosts(evidence, joined_totals(evidence, checked_totals(none))) is None
 
 
 def off_pin_by(owners, *, enforced: float, control: float) -> pd.DataFrame:

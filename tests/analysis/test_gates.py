@@ -56,7 +56,7 @@ def test_a_harmless_guard_with_enough_owners_is_within_every_margin(good_owners)
     assert evaluation.verdict is Verdict.WITHIN
     assert [result.verdict for result in evaluation.metrics] == [Verdict.WITHIN] * 4
     assert evaluation.sentence.startswith("Within every margin: completion at worst -0.")
-    assert "(margin -1 pp), disruption at worst 0." in evaluation.sentence
+    assert "(margin -1.00 pp), disruption at worst +0." in evaluation.sentence
     assert evaluation.owners == {Cohort.ENFORCED: 200, Cohort.CONTROL: 1800}
 
 
@@ -71,7 +71,7 @@ def test_a_harmful_guard_is_beyond_and_the_sentence_names_the_numbers():
     assert completion.figures.bound is not None
     assert completion.figures.bound < -0.01
     assert evaluation.sentence.startswith("Beyond: completion 90.")
-    assert evaluation.sentence.endswith("shown to be worse than the margin of -1 pp.")
+    assert evaluation.sentence.endswith("shown to be worse than the margin of -1.00 pp.")
 
 
 def test_what_the_data_cannot_decide_is_unproven_and_says_how_bad_it_may_be(few_owners):
@@ -82,7 +82,7 @@ def test_what_the_data_cannot_decide_is_unproven_and_says_how_bad_it_may_be(few_
     assert completion.reason is MetricReason.MARGIN_NOT_EXCLUDED
     assert evaluation.sentence.startswith("Not proven: completion 9")
     assert "could be as low as -" in evaluation.sentence
-    assert "margin -1 pp" in evaluation.sentence
+    assert "margin -1.00 pp" in evaluation.sentence
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -358,5 +358,7 @@ def test_a_single_treated_owner_has_an_estimate_and_no_interval(good_owners):
 def test_several_undecided_metrics_are_named_in_one_sentence(few_owners):
     evaluation = evaluate(wave(few_owners.head(50)), POLICY)
 
-    assert evaluation.sentence.endswith("; disruption, tokens and turns are not proven either.")
+    assert evaluation.sentence.endswith(
+        "; disruption, tokens, turns and stop consistency are not proven either."
+    )
     assert evaluation.sentence.count(". ") == 0

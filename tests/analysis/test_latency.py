@@ -152,7 +152,7 @@ def test_owners_of_known_durations_get_the_verdict_they_should(totals, times, ve
     assert figures.bound is not None
     assert figures.bound > times
     assert figures.tested_margin == pytest.approx(2.0 ** (17 / 128))
-    assert "margin tested at the bucket's edge 1.0964 times" in result.sentence
+    assert "margin tested at the bucket's edge 1.096 times" in result.sentence
 
 
 @pytest.mark.parametrize("scale", [3, 5, 7])

@@ -57,7 +57,8 @@ def test_a_frame_of_owner_days_is_judged_by_metric_and_the_gate_says_what_it_lac
     assert {result.verdict for result in evaluation.metrics} <= {Verdict.WITHIN, Verdict.UNPROVEN}
     assert evaluation.verdict is Verdict.NO_DATA
     assert evaluation.sentence == (
-        "No data: coverage is not known: the owner-days have no column ended and covered."
+        "No data: coverage is not known: the owner-days have no column ended and covered; "
+        "contract, invariants, version purity, balance and stop consistency are without data too."
     )
     unknown = {check.check for check in evaluation.checks if check.verdict is Verdict.NO_DATA}
     assert unknown == {

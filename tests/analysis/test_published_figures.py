@@ -224,15 +224,15 @@ def test_a_ratio_beyond_a_thousand_is_no_margin(metric, margin):
 @pytest.mark.parametrize(
     ("metric", "bound", "margin", "words"),
     [
-        pytest.param(Metric.DISRUPTION, 0.0003, 0.005, "0.1 pp", id="away from zero"),
-        pytest.param(Metric.DISRUPTION, -0.0003, 0.005, "-0.03 pp", id="a gain is not nothing"),
-        pytest.param(Metric.DISRUPTION, 0.00496, 0.005, "0.496 pp", id="near the margin"),
-        pytest.param(Metric.COMPLETION, -0.00011, -0.01, "-0.1 pp", id="a fall"),
-        pytest.param(Metric.COMPLETION, 0.0004, -0.01, "0.04 pp", id="a rise is not nothing"),
-        pytest.param(Metric.TOKENS, 1.0401, 1.1, "1.05 times", id="a ratio"),
-        pytest.param(Metric.TOKENS, 0.9993, 1.1, "0.9993 times", id="a ratio below one"),
+        pytest.param(Metric.DISRUPTION, 0.000301, 0.005, "+0.04 pp", id="away from zero"),
+        pytest.param(Metric.DISRUPTION, -0.00003, 0.005, "-0.003 pp", id="a gain is not nothing"),
+        pytest.param(Metric.DISRUPTION, 0.00496, 0.005, "+0.496 pp", id="near the margin"),
+        pytest.param(Metric.COMPLETION, -0.00011, -0.01, "-0.02 pp", id="a fall"),
+        pytest.param(Metric.COMPLETION, 0.00004, -0.01, "+0.004 pp", id="a rise is not nothing"),
+        pytest.param(Metric.TOKENS, 1.04001, 1.1, "1.041 times", id="a ratio"),
+        pytest.param(Metric.TOKENS, 0.99993, 1.1, "0.99993 times", id="a ratio below one"),
         pytest.param(Metric.TOKENS, 1.1049, 1.105, "1.1049 times", id="a margin of three places"),
-        pytest.param(Metric.DISRUPTION, 0.0, 0.005, "0.0 pp", id="nothing"),
+        pytest.param(Metric.DISRUPTION, 0.0, 0.005, "0.00 pp", id="nothing"),
     ],
 )
 def test_a_bound_is_rounded_towards_harm_and_only_nothing_reads_as_nothing(
@@ -251,5 +251,5 @@ def test_a_harm_that_only_the_test_shows_is_told_without_an_interval_that_doubts
 
     assert "% interval " in sentences.shown_beyond(figures)
     assert sentences.shown_beyond(wide) == (
-        "by random sets of owners shown to be worse than the margin of -1 pp"
+        "by random sets of owners shown to be worse than the margin of -1.00 pp"
     )

@@ -137,7 +137,7 @@ def test_an_alarm_lowers_enforce_to_warn_with_its_numbers_in_the_audit(enforcing
     assert (entry["generation_before"], entry["generation_after"]) == (generation, generation + 1)
     reason = str(entry["reason"])
     assert reason.startswith("After 2 complete days of wave 3: Alarm about completion: -")
-    assert "beyond the margin of -1.0 pp" in reason
+    assert "beyond the margin of -1.00 pp" in reason
 
 
 def test_a_policy_may_leave_the_alarm_to_a_person(enforcing):
