@@ -12,13 +12,12 @@ from reducer.rollout.assignment import Assignment
 from reducer.rollout.draw import ALGORITHM, BPS
 from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
 from reducer.rollout.ladder import (
+    BegunAnew,
     Event,
-    Latched,
     Lowered,
     Promoted,
     Refusal,
     Resumed,
-    RolledBack,
     WaveStarted,
     apply,
 )
@@ -165,8 +164,7 @@ def events_for(rollout: Rollout, *, promotions: bool = True) -> st.SearchStrateg
     """
     others: st.SearchStrategy[Event] = st.one_of(
         lowerings,
-        st.just(RolledBack()),
-        st.just(Latched()),
+        st.just(BegunAnew()),
         st.just(Resumed()),
         restarts(rollout),
         waves_for(rollout).map(WaveStarted),

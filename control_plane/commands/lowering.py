@@ -9,7 +9,7 @@ from control_plane.commands.outranked import named
 from control_plane.context import Context
 from control_plane.state import Action, Actor, Environment, Lowering, Promotion, Rollback
 from control_plane.stores.environments import Put
-from reducer.rollout.ladder import Latched, Refusal, apply
+from reducer.rollout.ladder import BegunAnew, Refusal, apply
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
 
@@ -27,7 +27,7 @@ def moves_of(rollouts: Sequence[Rollout]) -> tuple[Move, ...]:
     One that is off stays off with another generation; any other is in shadow, in a new shadow wave
     and with another salt epoch.
     """
-    pairs = [(rollout, apply(rollout, Latched())) for rollout in rollouts]
+    pairs = [(rollout, apply(rollout, BegunAnew())) for rollout in rollouts]
     return tuple(Move(each, after) for each, after in pairs if not isinstance(after, Refusal))
 
 

@@ -40,7 +40,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class RolloutLine:
-    """Where a rollout stood. Its salt, ceiling and what it reached are not carried elsewhere."""
+    """Where a rollout stood. Its salt and its ceiling are not carried elsewhere."""
 
     guard: str
     version_pin: tuple[str, ...]

@@ -38,20 +38,15 @@ class WaveStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class RolledBack:
-    """Back to shadow, by a person or by the system."""
+class BegunAnew:
+    """What was known before holds no more: a rollback, a violation, the release of a latch.
 
-
-@dataclass(frozen=True, slots=True)
-class Latched:
-    """The system found a violation in the environment: what was known before it holds no more.
-
-    Beside going back to shadow this moves the generation from any phase, so that no evaluation made
-    before the violation can promote after it.
+    Off stays off; from any other phase it is shadow, in a new wave. The generation moves from any
+    phase, so that no evaluation made before it can promote after it.
     """
 
 
-Event = Lowered | Resumed | Promoted | WaveStarted | RolledBack | Latched
+Event = Lowered | Resumed | Promoted | WaveStarted | BegunAnew
 
 
 class RefusalCode(StrEnum):
@@ -77,10 +72,8 @@ class Refusal:
 def apply(rollout: Rollout, event: Event) -> Rollout | Refusal:
     """Return the rollout after the event, the same object when nothing changes, or a refusal."""
     match event:
-        case RolledBack():
-            return _rolled_back(rollout)
-        case Latched():
-            return _latched(rollout)
+        case BegunAnew():
+            return _begun_anew(rollout)
         case Lowered(cohort=cohort, mode=mode):
             return _lowered(rollout, cohort, mode)
         case Resumed():
@@ -108,14 +101,7 @@ def _in_shadow(rollout: Rollout) -> Rollout:
     )
 
 
-def _rolled_back(rollout: Rollout) -> Rollout:
-    """Shadow is where a rollback ends; off stays off, and shadow itself has nothing to lower."""
-    if rollout.phase.rank <= Mode.SHADOW.rank:
-        return rollout
-    return _latched(rollout)
-
-
-def _latched(rollout: Rollout) -> Rollout:
+def _begun_anew(rollout: Rollout) -> Rollout:
     if rollout.phase is Mode.OFF:
         return _closed_at(rollout, Mode.OFF)
     return replace(_in_shadow(rollout), salt_epoch=rollout.salt_epoch + 1)
@@ -214,13 +200,7 @@ def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
         )
     if wave.number != rollout.last_wave + 1:
         return _out_of_order(rollout, wave)
-    reached_bps = wave.treated_bps if to is Mode.ENFORCE else rollout.reached_bps
-    return replace(
-        _opened(rollout, wave),
-        phase=to,
-        reached=max(to, rollout.reached, key=lambda mode: mode.rank),
-        reached_bps=max(reached_bps, rollout.reached_bps),
-    )
+    return replace(_opened(rollout, wave), phase=to)
 
 
 def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:

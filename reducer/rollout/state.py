@@ -40,8 +40,7 @@ class Rollout:
     """One guard in one environment.
 
     `wave` is the number of the open wave, 0 when none is; `membership_wave` the wave whose roster
-    still tells cohorts apart, which outlives a wave closed by lowering a mode. `reached` and
-    `reached_bps` are the highest step ever taken by a promotion: what other environments require.
+    still tells cohorts apart, which outlives a wave closed by lowering a mode.
     """
 
     environment: str
@@ -57,5 +56,3 @@ class Rollout:
     last_wave: int = 1
     membership_wave: int = 0
     treated_bps: int = BPS
-    reached: Mode = Mode.SHADOW
-    reached_bps: int = 0

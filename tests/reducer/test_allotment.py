@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reducer.rollout.allotment import Allotment, Place, allot
 from reducer.rollout.draw import ALGORITHM
 from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
-from reducer.rollout.ladder import Lowered, Promoted, RolledBack, apply
+from reducer.rollout.ladder import BegunAnew, Lowered, Promoted, apply
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Cohort, Mode, Reason, Route
 from tests.strategies import (
@@ -168,7 +168,7 @@ def test_after_enforced_was_lowered_an_owner_outside_of_the_roster_gets_shadow()
 
 
 def test_after_a_rollback_everybody_is_in_the_new_shadow_wave():
-    rolled_back = after(rollout_in(Mode.ENFORCE), RolledBack())
+    rolled_back = after(rollout_in(Mode.ENFORCE), BegunAnew())
     assert give(rolled_back, PLACES["first"]) == Allotment(Mode.SHADOW, Cohort.EVERYONE, 4)
 
 

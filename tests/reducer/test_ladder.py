@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from reducer.rollout.ladder import (
-    Latched,
+    BegunAnew,
     Lowered,
     Promoted,
     Refusal,
     RefusalCode,
     Resumed,
-    RolledBack,
     WaveStarted,
     apply,
 )
@@ -113,7 +112,6 @@ def test_lowering_enforced_to_warn_closes_the_wave_and_keeps_its_roster():
     assert (after.phase, after.wave, after.last_wave) == (Mode.WARN, 0, 3)
     assert after.membership_wave == 3
     assert after.salt_epoch == before.salt_epoch
-    assert after.reached is Mode.ENFORCE
 
 
 def test_lowering_to_shadow_forgets_the_roster():
@@ -121,29 +119,17 @@ def test_lowering_to_shadow_forgets_the_roster():
     assert (after.phase, after.wave, after.membership_wave) == (Mode.SHADOW, 0, 0)
 
 
-def test_a_rollback_opens_a_new_shadow_wave_under_a_new_salt():
-    after = accepted(apply(rollout_in(Mode.ENFORCE), RolledBack()))
-    assert (after.phase, after.wave, after.last_wave) == (Mode.SHADOW, 4, 4)
-    assert (after.salt_epoch, after.membership_wave) == (1, 0)
-
-
-@pytest.mark.parametrize("phase", [Mode.OFF, Mode.SHADOW])
-def test_a_rollback_with_nothing_to_lower_changes_nothing(phase):
-    rollout = rollout_in(phase)
-    assert apply(rollout, RolledBack()) is rollout
-
-
 @pytest.mark.parametrize("phase", [Mode.SHADOW, Mode.WARN, Mode.ENFORCE])
-def test_a_latch_opens_a_new_shadow_wave_under_a_new_salt_from_any_phase(phase):
+def test_beginning_anew_opens_a_shadow_wave_under_a_new_salt_from_any_phase(phase):
     before = rollout_in(phase)
-    after = accepted(apply(before, Latched()))
+    after = accepted(apply(before, BegunAnew()))
     assert (after.phase, after.wave, after.salt_epoch) == (Mode.SHADOW, before.last_wave + 1, 1)
     assert after.generation == before.generation + 1
 
 
-def test_a_latch_leaves_off_as_it_is_but_for_the_generation():
+def test_beginning_anew_leaves_off_as_it_is_but_for_the_generation():
     before = rollout_in(Mode.OFF)
-    after = accepted(apply(before, Latched()))
+    after = accepted(apply(before, BegunAnew()))
     assert after == replace(before, generation=before.generation + 1)
 
 
@@ -186,17 +172,10 @@ def test_a_promotion_takes_one_step(phase, to, share, outcome):
     assert (answer.code if isinstance(answer, Refusal) else answer.phase) == outcome
 
 
-def test_a_promotion_remembers_the_highest_step_ever_taken():
-    promoted = rollout_in(Mode.ENFORCE, treated_bps=400)
-    back = accepted(apply(promoted, RolledBack()))
-    again = accepted(apply(back, Promoted(wave(Mode.WARN, 5, treated_bps=8000))))
-    assert (again.phase, again.reached, again.reached_bps) == (Mode.WARN, Mode.ENFORCE, 400)
-
-
 def test_an_attested_ceiling_lets_a_larger_share_through():
     attested = replace(rollout_in(Mode.ENFORCE), ceiling_bps=2500)
     after = accepted(apply(attested, Promoted(wave(Mode.ENFORCE, 4, treated_bps=2500))))
-    assert (after.treated_bps, after.reached_bps) == (2500, 2500)
+    assert after.treated_bps == 2500
 
 
 @pytest.mark.parametrize("number", [2, 4], ids=["a number used before", "a number left out"])

@@ -5,12 +5,11 @@ from hypothesis import strategies as st
 
 from reducer.rollout.draw import draw, treated_count
 from reducer.rollout.ladder import (
-    Latched,
+    BegunAnew,
     Lowered,
     Promoted,
     Refusal,
     Resumed,
-    RolledBack,
     apply,
 )
 from reducer.rollout.phases import SETTABLE
@@ -28,24 +27,9 @@ def what_generation_follows(rollout: Rollout) -> tuple[object, ...]:
 
 
 @given(anywhere)
-def test_a_rollback_always_ends_in_shadow_or_below_and_is_never_refused(steps):
+def test_beginning_anew_is_never_refused_and_leaves_no_generation_or_wave_as_it_was(steps):
     for step in steps:
-        after = apply(step.after, RolledBack())
-        assert isinstance(after, Rollout)
-        assert after.phase is Mode.SHADOW.at_most(step.after.phase)
-
-
-@given(anywhere)
-def test_a_second_rollback_changes_nothing(steps):
-    once = apply(steps[-1].after, RolledBack())
-    assert isinstance(once, Rollout)
-    assert apply(once, RolledBack()) is once
-
-
-@given(anywhere)
-def test_a_latch_moves_the_generation_and_leaves_no_wave_open_that_was(steps):
-    for step in steps:
-        after = apply(step.after, Latched())
+        after = apply(step.after, BegunAnew())
         assert isinstance(after, Rollout)
         assert after.phase is Mode.SHADOW.at_most(step.after.phase)
         assert after.generation == step.after.generation + 1
@@ -53,11 +37,10 @@ def test_a_latch_moves_the_generation_and_leaves_no_wave_open_that_was(steps):
 
 
 @given(anywhere)
-def test_the_salt_epoch_rises_by_one_exactly_when_a_rollback_or_a_latch_draws_anew(steps):
+def test_the_salt_epoch_rises_by_one_exactly_when_what_is_not_off_begins_anew(steps):
     for before, event, _, after in steps:
-        lowers = isinstance(event, RolledBack) and before.phase.rank > Mode.SHADOW.rank
-        is_latched = isinstance(event, Latched) and before.phase is not Mode.OFF
-        assert after.salt_epoch == before.salt_epoch + (lowers or is_latched)
+        is_drawn_anew = isinstance(event, BegunAnew) and before.phase is not Mode.OFF
+        assert after.salt_epoch == before.salt_epoch + is_drawn_anew
 
 
 @given(histories(promotions=False))
@@ -72,7 +55,7 @@ def test_only_a_promotion_raises_a_mode_or_a_share(steps):
             continue
         is_resumed = isinstance(event, Resumed) and before.phase is Mode.OFF
         assert after.phase.rank <= before.phase.rank or is_resumed
-        if after.phase is before.phase and not isinstance(event, Latched):
+        if after.phase is before.phase and not isinstance(event, BegunAnew):
             assert after.treated_bps <= before.treated_bps
 
 
@@ -93,10 +76,10 @@ def test_the_enforced_share_never_exceeds_the_ceiling(steps, roster):
 
 
 @given(anywhere)
-def test_the_generation_moves_by_one_with_phase_wave_share_pin_and_latch_alone(steps):
+def test_the_generation_moves_by_one_with_phase_wave_share_pin_and_beginning_anew_alone(steps):
     for before, event, _, after in steps:
         differs = what_generation_follows(before) != what_generation_follows(after)
-        changed = differs or isinstance(event, Latched)
+        changed = differs or isinstance(event, BegunAnew)
         assert after.generation == before.generation + changed
         assert (after is before) is not changed
 
@@ -116,15 +99,6 @@ def test_what_is_open_and_what_tells_cohorts_apart_fit_the_phase(steps):
         assert rollout.wave in {0, rollout.last_wave}
         assert (rollout.membership_wave > 0) is (rollout.phase.rank > Mode.SHADOW.rank)
         assert rollout.wave > 0 or rollout.phase is not Mode.ENFORCE
-
-
-@given(histories())
-def test_the_highest_step_ever_taken_is_never_forgotten(steps):
-    for before, event, _, after in steps:
-        assert after.reached.rank >= max(before.reached.rank, after.phase.rank)
-        assert after.reached_bps >= before.reached_bps
-        if not isinstance(event, Promoted):
-            assert (after.reached, after.reached_bps) == (before.reached, before.reached_bps)
 
 
 @given(anywhere, settable)

@@ -224,7 +224,7 @@ def test_the_release_of_its_latch_ends_in_shadow(cli, warned, elsewhere, tmp_pat
     assert release().latch is None
     found = there.environments.rollout(ENVIRONMENT, GUARD)
     assert found is not None
-    assert (before.phase, found.phase, found.reached) == (Mode.WARN, Mode.SHADOW, Mode.SHADOW)
+    assert (before.phase, found.phase) == (Mode.WARN, Mode.SHADOW)
     assert found.wave > before.wave
 
 
