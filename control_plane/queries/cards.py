@@ -53,6 +53,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
     return GuardCard(
         environment=environment.name,
         guard=rollout.guard,
+        generation=rollout.generation,
         phase=rollout.phase,
         cohorts=cohort_lines(rollout, membership),
         enforced_share_bps=rollout.treated_bps if is_enforced else None,

@@ -60,7 +60,6 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
     return GuardPage(
         frame=cards.frame(context),
         card=cards.card(context, held, rollout),
-        generation=rollout.generation,
         etag=rollout_etag(rollout),
         roster=None
         if roster is None
@@ -78,6 +77,14 @@ def guard_page(context: Context, environment: str, guard: str) -> GuardPage:
         evaluations=tuple(cards.gate_summary(each) for each in done),
         looks=look_lines(context, environment, guard),
     )
+
+
+def asked_evaluation(
+    context: Context, environment: str, guard: str, number: int
+) -> EvaluationStatus | None:
+    """Return where an evaluation that was asked for stands, None when there is none."""
+    found = context.gates.evaluation(environment, guard, number)
+    return None if found is None else found.status
 
 
 def _violations(

@@ -121,6 +121,7 @@ class GuardCard:
 
     environment: str
     guard: str
+    generation: int
     phase: Mode
     cohorts: tuple[CohortLine, ...]
     enforced_share_bps: int | None
@@ -197,7 +198,6 @@ class GuardPage:
 
     frame: Frame
     card: GuardCard
-    generation: int
     etag: str
     roster: RosterView | None
     days: tuple[WaveDayLine, ...]

@@ -7,6 +7,7 @@ from control_plane.access import actor_of
 from control_plane.commands import cohorts as commands
 from control_plane.errors import GuardwaveError
 from control_plane.queries import overview as queries
+from control_plane.state import EvaluationStatus
 from dashboards.blueprint import blueprint
 from dashboards.drafts import take_draft
 from dashboards.forms import FormReading, problem_of
@@ -59,6 +60,22 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
     return redirect(f"{address}#cohorts", code=303)
 
 
+@blueprint.get("/fragments/environments/<environment>/guards/<guard>/evaluations/<int:asked>")
+def asked_fragment(environment: str, guard: str, asked: int) -> tuple[str, int]:
+    """Say that an evaluation that was asked for is ready; until then the page stays as it is.
+
+    htmx swaps nothing on 204, and polls no more after 286.
+    """
+    require(Role.VIEWER, environment)
+    status = queries.asked_evaluation(context(), environment, guard, asked)
+    if status is EvaluationStatus.PENDING:
+        return "", 204
+    page = render_template(
+        "fragments/asked.html", environment=environment, guard=guard, asked=asked, status=status
+    )
+    return page, 286
+
+
 def _render(
     environment: str,
     guard: str,
@@ -69,6 +86,7 @@ def _render(
     changed: str | None = None,
 ) -> str:
     page = queries.guard_page(context(), environment, guard)
+    asked = request.args.get("asked", type=int)
     form = form or FormReading()
     refused = () if refusal is None else (problem_of(refusal, f"cohort-{cohort}"),)
     fields = {name: f"{name}-{cohort}" for name in ("reason", "mode")}
@@ -83,5 +101,8 @@ def _render(
         changed=next((line for line in page.card.cohorts if line.cohort == changed), None),
         can_change=can_change(environment),
         due_gate=gate_for(page.card.phase),
-        asked=request.args.get("asked", type=int),
+        asked=asked,
+        asked_status=None
+        if asked is None
+        else queries.asked_evaluation(context(), environment, guard, asked),
     )

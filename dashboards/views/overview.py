@@ -1,6 +1,7 @@
 """The overview: every rollout by environment, worst first, and the fragments that keep it fresh."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from itertools import groupby
 
@@ -12,6 +13,8 @@ from control_plane.queries.pages import GuardCard, OverviewPage
 from dashboards.blueprint import blueprint
 from dashboards.sessions import context, require, visible
 from reducer.vocabulary import Role
+
+_BETWEEN = "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,30 @@ def overview_fragment() -> str:
 
 @blueprint.get("/fragments/environments/<environment>/guards/<guard>")
 def now_fragment(environment: str, guard: str) -> str:
-    """Return the line that says what a rollout does now, for pages whose rest stands still."""
+    """Return the line that says what a rollout does now, for pages whose rest stands still.
+
+    It says so when the rollout moved on from the generation that the page shows, aloud once.
+    """
     require(Role.VIEWER, environment)
     page = queries.overview(context())
-    for card in page.cards:
-        if (card.environment, card.guard) == (environment, guard):
-            return render_template("fragments/now.html", card=card, frame=page.frame)
-    raise NotFound(f"no rollout of {guard} in {environment}; see the overview for those there are")
+    card = next(
+        (each for each in page.cards if (each.environment, each.guard) == (environment, guard)),
+        None,
+    )
+    if card is None:
+        raise NotFound(
+            f"no rollout of {guard} in {environment}; see the overview for those there are"
+        )
+    told = request.args.get("told", type=int)
+    is_news = told is not None and told != card.generation
+    return render_template(
+        "fragments/now.html",
+        card=card,
+        frame=page.frame,
+        shown_generation=request.args.get("generation", type=int),
+        shown_at=request.args.get("at", type=datetime.fromisoformat),
+        news=f"{announced(card)} The rest of this page is of before." if is_news else "",
+    )
 
 
 def worst_first(card: GuardCard) -> tuple[bool, bool, int, str, str]:
@@ -75,14 +95,25 @@ def grouped(page: OverviewPage, names: tuple[str, ...]) -> tuple[EnvironmentGrou
     return tuple(EnvironmentGroup(name, by_name.get(name, ())) for name in (*met, *empty))
 
 
-def announcement(groups: tuple[EnvironmentGroup, ...]) -> str:
-    """Return the modes of all rollouts as one sentence for screen readers."""
-    return " ".join(
-        f"{card.guard} in {card.environment}: {card.phase}"
-        + (f", rolled back: {card.latch.reason}." if card.latch else ".")
-        for group in groups
-        for card in group.cards
-    )
+def announcement(cards: tuple[GuardCard, ...], seen: str) -> str:
+    """Return where those rollouts stand that are not as a page of this `seen` told them."""
+    told = seen.split(_BETWEEN)
+    return " ".join(announced(card) for card in cards if _digest(card) not in told)
+
+
+def seen_of(cards: tuple[GuardCard, ...]) -> str:
+    """Return what a page tells of where each rollout stands, short enough for an address."""
+    return _BETWEEN.join(map(_digest, cards))
+
+
+def _digest(card: GuardCard) -> str:
+    return sha256(announced(card).encode()).hexdigest()[:8]
+
+
+def announced(card: GuardCard) -> str:
+    """Return where a rollout stands as one sentence for screen readers."""
+    why = f", held: {card.latch.reason.rstrip('.')}" if card.latch else ""
+    return f"{card.guard} in {card.environment}: {card.phase}{why}."
 
 
 def _render(template: str, only: str | None) -> str:
@@ -93,13 +124,13 @@ def _render(template: str, only: str | None) -> str:
             raise NotFound(f"no environment {only}; there are {', '.join(names) or 'none yet'}")
         names = (only,)
     groups = grouped(page, names)
-    spoken = announcement(groups)
-    digest = sha256(spoken.encode()).hexdigest()[:16]
+    shown = tuple(card for group in groups for card in group.cards)
+    seen = request.args.get("seen")
     return render_template(
         template,
         frame=page.frame,
         groups=groups,
         environment=only,
-        announcement=spoken if request.args.get("seen") not in {None, digest} else "",
-        seen=digest,
+        announcement="" if seen is None else announcement(shown, seen),
+        seen=seen_of(shown),
     )

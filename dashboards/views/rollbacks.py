@@ -1,6 +1,8 @@
 """Rolling an environment back to shadow, and acknowledging what rolled it back by itself."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
 from typing import Self
 
 from flask import redirect, render_template, request, url_for
@@ -10,6 +12,7 @@ from control_plane.access import actor_of
 from control_plane.commands import rollback as commands
 from control_plane.errors import GuardwaveError
 from control_plane.queries import rollbacks as queries
+from control_plane.queries.pages_changes import RollbackPage
 from dashboards.blueprint import blueprint
 from dashboards.drafts import take_draft
 from dashboards.forms import FormReading, Problem, problem_of
@@ -96,6 +99,35 @@ def acknowledge(environment: str, number: int) -> Response | tuple[str, int]:
     return redirect(address, code=303)
 
 
+@blueprint.get("/fragments/environments/<environment>/rollback")
+def before_rollback_fragment(environment: str) -> str:
+    """Return the line that says whether what a rollback would do has changed, aloud once."""
+    require(Role.VIEWER, environment)
+    page = queries.rollback_page(context(), environment)
+    state = state_of(page)
+    is_news = request.args.get("told") not in {None, "", state}
+    return render_template(
+        "fragments/before_rollback.html",
+        page=page,
+        frame=page.frame,
+        state=state,
+        shown_state=request.args.get("state"),
+        shown_at=request.args.get("at", type=datetime.fromisoformat),
+        news=f"{environment} has changed since this page was shown." if is_news else "",
+    )
+
+
+def state_of(page: RollbackPage) -> str:
+    """Return a short digest of what a rollback would do and what it would be asked after.
+
+    Days that pass are not part of it: they change nothing that a person decides here.
+    """
+    latch = page.latched.latch.newest_violation if page.latched else None
+    moves = tuple((each.guard, each.phase.value, each.moves) for each in page.consequences)
+    last = page.last.rollback_id if page.last else 0
+    return sha256(repr((moves, latch, last)).encode()).hexdigest()[:16]
+
+
 def _render(environment: str, forms: SubmittedForms) -> str:
     page = queries.rollback_page(context(), environment)
     return render_template(
@@ -103,6 +135,7 @@ def _render(environment: str, forms: SubmittedForms) -> str:
         page=page,
         frame=page.frame,
         forms=forms,
+        state=state_of(page),
         problems=forms.problems,
         outcome=request.args.get("outcome"),
         is_cut="cut" in request.args,

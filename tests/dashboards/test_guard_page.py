@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from control_plane.state import EvaluationStatus
 from dashboards.forms import FormReading
 from reducer.vocabulary import Gate, Mode
 from tests.dashboards import samples
@@ -26,6 +27,7 @@ def guard_of(render: Render, **values: object) -> str:
             "can_change": True,
             "due_gate": Gate.ENFORCE,
             "asked": None,
+            "asked_status": None,
         }
         | values,
     )
@@ -87,16 +89,22 @@ def test_without_notes_nothing_is_said_of_them(render: Render) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("status", "said", "polls"),
     [
-        pytest.param(12, "Evaluation 12 is ready", id="done"),
-        pytest.param(13, "The worker is making evaluation 13", id="not yet"),
+        pytest.param(EvaluationStatus.DONE, "Evaluation 12 is ready: review it.", 0, id="done"),
+        pytest.param(
+            EvaluationStatus.PENDING, "The worker is making evaluation 12.", 1, id="not yet"
+        ),
+        pytest.param(EvaluationStatus.FAILED, "Evaluation 12 could not be made", 0, id="failed"),
     ],
 )
 def test_an_evaluation_that_was_asked_for_is_followed(
-    render: Render, asked: int, said: str
+    render: Render, status: EvaluationStatus, said: str, polls: int
 ) -> None:
-    assert said in words(guard_of(render, asked=asked))
+    page = guard_of(render, asked=12, asked_status=status)
+
+    assert said in words(page)
+    assert page.count("/evaluations/12") == polls
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from control_plane.queries.pages import GuardCard
-from dashboards.views.overview import announcement, grouped
+from dashboards.views.overview import announcement, grouped, seen_of
 from reducer.vocabulary import Verdict
 from tests.dashboards import samples
 from tests.dashboards.conftest import Render
@@ -16,14 +16,14 @@ ALL = samples.FRAME.environments
 
 def overview_of(render: Render, *cards: GuardCard, seen: str | None = None) -> str:
     groups = grouped(replace(samples.OVERVIEW, cards=cards), ALL)
-    spoken = announcement(groups) if seen else ""
+    spoken = "" if seen is None else announcement(cards, seen)
     return render(
         "overview.html",
         frame=samples.FRAME,
         groups=groups,
         environment=None,
         announcement=spoken,
-        seen="digest",
+        seen=seen_of(cards),
     )
 
 
@@ -105,7 +105,17 @@ def test_a_change_of_mode_is_said_aloud_and_nothing_else_is(render: Render) -> N
     loud = overview_of(render, samples.LATCHED, seen="older")
 
     assert "hx-swap-oob" not in quiet
-    assert f"{samples.GUARD} in internal: shadow, rolled back:" in words(loud)
+    assert f"{samples.GUARD} in internal: shadow, held: contract_violation in" in words(loud)
+    assert ".." not in announcement((samples.LATCHED,), "older")
+
+
+def test_only_the_rollouts_that_changed_are_said_aloud() -> None:
+    before = seen_of((samples.CARD, samples.PUBLIC))
+
+    assert announcement((samples.CARD, samples.PUBLIC), before) == ""
+    spoken = announcement((samples.LATCHED, samples.PUBLIC), before)
+    assert spoken.startswith(f"{samples.GUARD} in internal: shadow, held: ")
+    assert "public-cloud" not in spoken
 
 
 def test_the_overview_leads_to_what_to_set_where_items_were_refused(render: Render) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dashboards.forms import FormReading
-from dashboards.views.rollbacks import SubmittedForms
+from dashboards.views.rollbacks import SubmittedForms, state_of
 from tests.dashboards import samples
 from tests.dashboards.conftest import VIEWER, Render
 from tests.dashboards.reading import words
@@ -18,6 +18,7 @@ def rollback_of(render: Render, **values: object) -> str:
             "page": samples.ROLLBACK_PAGE,
             "frame": samples.FRAME,
             "forms": SubmittedForms(),
+            "state": state_of(samples.ROLLBACK_PAGE),
             "outcome": None,
             "can_change": True,
         }
