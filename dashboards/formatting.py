@@ -1,10 +1,12 @@
 """Numbers, times and shares as people read them. What is unknown is said in words, never as 0."""
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime
 
-from control_plane.queries.pages_evaluation import MetricKind
-from reducer.vocabulary import Metric
+from control_plane.queries.pages_evaluation import MetricView
+from reducer import written
+from reducer.vocabulary import Metric, Verdict
 
 NO_DATA = "no data"
 MINUS = "\N{MINUS SIGN}"
@@ -15,6 +17,17 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July",
     "August", "September", "October", "November", "December",
 )  # fmt: skip
+# A code or a guard's name: no other word of a sentence holds an underline.
+_NAME = re.compile(r"[a-z0-9]*_[a-z0-9_]*")
+# What the sentences of an evaluation begin with (analysis.sentences).
+_LEADS: Mapping[Verdict | None, str] = {
+    Verdict.WITHIN: "Within",
+    Verdict.UNPROVEN: "Not proven",
+    Verdict.NO_DATA: "No data",
+    Verdict.BEYOND: "Beyond",
+    Verdict.INVALID: "Not valid",
+    None: "For information",
+}
 _AGES = ((86_400, "day", "days"), (3_600, "h", "h"), (60, "min", "min"), (1, "s", "s"))
 
 
@@ -24,10 +37,32 @@ def sentence(text: str) -> str:
     return re.sub(r"(?<![\w-])-(?=\d)", MINUS, tied)
 
 
-def told(error: Exception | str) -> str:
-    """Return an error's message, or a reason, as a sentence that stands alone."""
+def told(error: Exception | str, *names: str) -> str:
+    """Return an error's message, or a reason, as a sentence that stands alone.
+
+    It begins with a capital letter, unless it begins with one of the names, or with what only a
+    name can be: names are written as they are typed.
+    """
     text = sentence(str(error)).strip()
-    return text if not text else text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+    if not text:
+        return text
+    first = text.split(maxsplit=1)[0].rstrip(",:;.")
+    is_name = first in names or _NAME.fullmatch(first) is not None
+    return f"{text if is_name else capital(text)}{'' if text[-1] in '.!?' else '.'}"
+
+
+def capital(text: str) -> str:
+    """Return the text with a capital letter at its beginning, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def without_lead(text: str, verdict: Verdict | None) -> str:
+    """Return a sentence for beside its verdict's own word, which it need not begin with.
+
+    Without a verdict it is information.
+    """
+    lead = f"{_LEADS[verdict]}: "
+    return sentence(capital(text.removeprefix(lead)) if text.startswith(lead) else text)
 
 
 def count(number: float | None) -> str:
@@ -60,34 +95,41 @@ def average(number: float | None) -> str:
 
 def level(number: float | None, metric: Metric) -> str:
     """Return one cohort's level of a metric: a proportion, a duration, or a mean per prompt."""
-    if metric is Metric.LATENCY_P95:
-        return duration(number)
-    return average(number) if metric.is_ratio else percent(number)
+    return NO_DATA if number is None else sentence(written.level(metric, number))
 
 
-def duration(milliseconds: float | None) -> str:
-    """Return a duration in seconds, or in milliseconds below one."""
-    if milliseconds is None:
+def effect(number: float | None, of: MetricView) -> str:
+    """Return an effect of a metric: signed percentage points, or a ratio."""
+    return NO_DATA if number is None else _of_unit(of, written.effect(of.metric, number, of.margin))
+
+
+def bound(of: MetricView) -> str:
+    """Return a metric's official bound, rounded towards harm as its sentence rounds it."""
+    if of.bound is None:
         return NO_DATA
-    if milliseconds < 1000:
-        return f"{average(milliseconds)}{GAP}ms"
-    return f"{average(milliseconds / 1000)}{GAP}s"
+    return _of_unit(of, written.bound(of.metric, of.bound, of.margin))
 
 
-def effect(number: float | None, kind: MetricKind) -> str:
-    """Return a comparison in its native unit: signed percentage points, or a ratio."""
-    if number is None:
+def margin(of: MetricView) -> str:
+    """Return how much worse a metric may be."""
+    return "none" if of.margin is None else _of_unit(of, written.margin(of.metric, of.margin))
+
+
+def interval(of: MetricView) -> str:
+    """Return the interval that a metric's verdict agrees with, rounded outwards."""
+    known = of.shown_interval
+    if known is None:
         return NO_DATA
-    if kind is MetricKind.DIFFERENCE:
-        return f"{_signed(100 * number)}{GAP}pp"
-    return f"{TIMES}{_signless(number, 3)}"
+    low, high = written.ends(of.metric, known.low, known.high, of.margin)
+    if of.metric.is_ratio:
+        return f"{TIMES}{low} to {TIMES}{high}"
+    return f"{_minus(low)} to {_minus(high)}{GAP}pp"
 
 
-def effect_range(low: float, high: float, kind: MetricKind) -> str:
-    """Return an interval in native units, the unit named once."""
-    if kind is MetricKind.DIFFERENCE:
-        return f"{_signed(100 * low)} to {_signed(100 * high)}{GAP}pp"
-    return f"{TIMES}{_signless(low, 3)} to {TIMES}{_signless(high, 3)}"
+def largest(fraction: float | None) -> str:
+    """Return the share of the largest owner, which is never none."""
+    is_tiny = fraction is not None and 0 < fraction < 0.001
+    return f"under 0.1{GAP}%" if is_tiny else percent(fraction)
 
 
 def probability(number: float | None) -> str:
@@ -149,7 +191,9 @@ def _signless(number: float, digits: int) -> str:
     return f"{number:,.{digits}f}".replace("-", MINUS)
 
 
-def _signed(number: float) -> str:
-    text = f"{number:+,.2f}"
-    # A value that rounds to zero has no sign to show.
-    return text.lstrip("+-") if not float(text.replace(",", "")) else text.replace("-", MINUS)
+def _of_unit(of: MetricView, number: str) -> str:
+    return f"{TIMES}{number}" if of.metric.is_ratio else f"{_minus(number)}{GAP}pp"
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", MINUS)

@@ -5,7 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from control_plane.queries.pages import TelemetryState, WaveDayLine
-from control_plane.queries.pages_evaluation import CheckView, EvaluationView, NoteView
+from control_plane.queries.pages_evaluation import (
+    CheckView,
+    CupedView,
+    EvaluationView,
+    NoteView,
+)
 from dashboards import formatting as fmt
 from reducer.rollout.days import DayNote
 from reducer.vocabulary import Cohort, Gate, Invariant, Metric, Mode, Verdict
@@ -35,7 +40,7 @@ VERDICT_WORDS = {
 
 VERDICT_MEANINGS = {
     Verdict.WITHIN: "shown to be no worse than the margin allows",
-    Verdict.UNPROVEN: "not shown to be harmless; more evidence is needed",
+    Verdict.UNPROVEN: "not shown to be harmless",
     Verdict.NO_DATA: "numbers that the gate needs are missing",
     Verdict.BEYOND: "worse than the margin allows",
     Verdict.INVALID: "the comparison itself is broken and proves nothing",
@@ -86,8 +91,8 @@ CHECK_NAMES = {
 # The numbers of a check that its sentence does not say, by their keys in the evaluation.
 CHECK_NUMBERS: Mapping[str, Mapping[str, str]] = {
     "dwell": {},
-    "coverage": {"covered": "covered prompts", "needed_share": "needed share"},
-    "contract": {"conforming": "conforming records", "needed_share": "needed share"},
+    "coverage": {"needed_share": "needed share"},
+    "contract": {"needed_share": "needed share"},
     "invariants": {},
     "version_purity": {},
     "balance": {},
@@ -121,6 +126,12 @@ def verdict_meaning(evaluation: EvaluationView) -> str:
     if evaluation.verdict is Verdict.WITHIN and not evaluation.metrics:
         return "every check of this gate holds"
     return VERDICT_MEANINGS[evaluation.verdict]
+
+
+def variance_left(cuped: CupedView) -> str:
+    """Return what the days before leave of the variance; all of it, or more, is no gain."""
+    left = cuped.variance_ratio
+    return "no variance saved" if left >= 0.995 else f"{fmt.percent(left, 0)} of variance left"
 
 
 def check_name(check: str) -> str:

@@ -107,9 +107,15 @@ class MetricView:
         return self.interval if adjusted is None else adjusted
 
     @property
+    def is_estimate_adjusted(self) -> bool:
+        """Whether the shown estimate is the adjusted one; what CUPED makes of latency is none."""
+        has_interval = self.cuped is not None and self.cuped.interval is not None
+        return has_interval and self.metric is not Metric.LATENCY_P95
+
+    @property
     def shown_estimate(self) -> float | None:
-        """The estimate inside it; what CUPED adjusts of latency is no ratio."""
-        if self.cuped is None or self.cuped.interval is None or self.metric is Metric.LATENCY_P95:
+        """The estimate inside the shown interval; that of latency is as counted."""
+        if self.cuped is None or not self.is_estimate_adjusted:
             return self.estimate
         return self.cuped.estimate
 
@@ -175,6 +181,11 @@ class EvaluationView:
     checks: tuple[CheckView, ...]
     notes: tuple[NoteView, ...] = ()
     comparison: Comparison = Comparison.CONCURRENT
+
+    @property
+    def days_before(self) -> int:
+        """How many days before the wave the metrics are adjusted by; 0 when none is."""
+        return max((each.cuped.days for each in self.metrics if each.cuped is not None), default=0)
 
 
 _EVALUATION = TypeAdapter(EvaluationView)

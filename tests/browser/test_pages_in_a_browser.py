@@ -73,11 +73,18 @@ def test_no_two_texts_of_the_forest_plot_overlap(visit: Open, width: int) -> Non
     assert page.evaluate(OVERLAPPING_TEXTS) == []
 
 
-def test_the_table_stands_in_for_the_plot_on_a_narrow_screen(visit: Open) -> None:
-    page = visit(PAGES["gate"], viewport={"width": 390, "height": 900})
+@pytest.mark.parametrize("width", [640, 390])
+def test_on_a_narrow_screen_the_plot_scrolls_in_its_place_and_keeps_its_key(
+    visit: Open, width: int
+) -> None:
+    page = visit(PAGES["gate"], viewport={"width": width, "height": 900})
+    region = page.get_by_role("region", name="Forest plot")
 
-    expect(page.locator("svg.forest")).to_be_hidden()
-    expect(page.get_by_role("table").first).to_be_visible()
+    expect(region).to_be_visible()
+    assert region.evaluate("plot => plot.scrollWidth > plot.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    expect(page.locator("figcaption")).to_be_visible()
+    assert page.evaluate(OVERLAPPING_TEXTS) == []
 
 
 @pytest.mark.parametrize("path", named(PAGES))

@@ -6,9 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.queries.pages_evaluation import MetricKind
+from analysis import sentences
+from control_plane.queries.pages_evaluation import JsonValue, MetricView
 from dashboards import formatting as fmt
-from reducer.vocabulary import Metric
+from reducer.vocabulary import Metric, Verdict
+from tests.dashboards import samples
+
+
+def of(name: str, **changes: JsonValue) -> MetricView:
+    """Return a metric of a rate with a margin of 0.5 pp, or of an amount with one of 1.1 times."""
+    margin = 1.1 if Metric(name).is_ratio else 0.005
+    told = {"kind": "ratio" if Metric(name).is_ratio else "difference", "margin": margin}
+    (metric,) = samples.evaluation(metrics=[samples.metric(name, **told | changes)]).metrics
+    return metric
+
+
+DISRUPTION, TOKENS = of("disruption"), of("tokens")
 
 
 def plain(text: str) -> str:
@@ -26,28 +39,32 @@ def plain(text: str) -> str:
         pytest.param(fmt.count(1204), "1,204", id="a count with thousands"),
         pytest.param(fmt.counted(1, "owner", "owners"), "1 owner", id="one owner"),
         pytest.param(fmt.counted(0, "owner", "owners"), "0 owners", id="no owners"),
-        pytest.param(fmt.level(0.93, Metric.COMPLETION), "93.0 %", id="a proportion"),
+        pytest.param(fmt.level(0.93, Metric.COMPLETION), "93.00 %", id="a proportion"),
         pytest.param(fmt.level(6.02, Metric.TURNS), "6.02", id="an amount per prompt"),
         pytest.param(fmt.level(38_120.0, Metric.LATENCY_P95), "38.1 s", id="seconds"),
-        pytest.param(fmt.level(840.0, Metric.LATENCY_P95), "840 ms", id="milliseconds"),
+        pytest.param(fmt.level(840.0, Metric.LATENCY_P95), "0.840 s", id="less than a second"),
         pytest.param(fmt.average(14_310.2), "14,310", id="a large mean is whole"),
         pytest.param(fmt.average(6.0234), "6.02", id="a small mean has two decimals"),
+        pytest.param(fmt.effect(-0.008, DISRUPTION), "-0.80 pp", id="a worse difference"),
+        pytest.param(fmt.effect(0.0026, DISRUPTION), "+0.26 pp", id="a plus is written"),
+        pytest.param(fmt.effect(-0.00001, DISRUPTION), "0.00 pp", id="no minus on zero"),
+        pytest.param(fmt.effect(1.1, TOKENS), "x1.100", id="a ratio"),
         pytest.param(
-            fmt.effect(-0.008, MetricKind.DIFFERENCE), "-0.80 pp", id="a worse difference"
-        ),
-        pytest.param(fmt.effect(0.0026, MetricKind.DIFFERENCE), "+0.26 pp", id="a plus is written"),
-        pytest.param(fmt.effect(-0.00001, MetricKind.DIFFERENCE), "0.00 pp", id="no minus on zero"),
-        pytest.param(fmt.effect(1.1, MetricKind.RATIO), "x1.100", id="a ratio"),
-        pytest.param(
-            fmt.effect_range(-0.0204, 0.0044, MetricKind.DIFFERENCE),
-            "-2.04 to +0.44 pp",
+            fmt.interval(of("disruption", interval=samples.interval(-0.02041, 0.0044))),
+            "-2.05 to +0.44 pp",
             id="an interval of differences",
         ),
         pytest.param(
-            fmt.effect_range(0.941, 0.998, MetricKind.RATIO),
+            fmt.interval(of("tokens", interval=samples.interval(0.941, 0.9975))),
             "x0.941 to x0.998",
             id="an interval of ratios",
         ),
+        pytest.param(fmt.bound(of("disruption", bound=0.00261)), "+0.27 pp", id="a bound"),
+        pytest.param(fmt.bound(of("completion", bound=-0.00261)), "-0.27 pp", id="a lower bound"),
+        pytest.param(fmt.margin(TOKENS), "x1.100", id="a margin"),
+        pytest.param(fmt.margin(of("tokens", margin=None)), "none", id="no margin"),
+        pytest.param(fmt.largest(0.003), "0.3 %", id="a small largest owner"),
+        pytest.param(fmt.largest(0.0003), "under 0.1 %", id="a tiny largest owner"),
         pytest.param(fmt.probability(0.391), "0.391", id="a p value"),
         pytest.param(fmt.probability(0.0004), "< 0.001", id="a tiny p value"),
         pytest.param(fmt.plain_number(84_198), "84,198", id="a whole number of a check"),
@@ -96,7 +113,10 @@ def test_each_number_is_written_as_people_read_it(written: str, expected: str) -
         pytest.param(fmt.average(None), id="mean"),
         pytest.param(fmt.level(None, Metric.COMPLETION), id="level"),
         pytest.param(fmt.level(None, Metric.LATENCY_P95), id="duration"),
-        pytest.param(fmt.effect(None, MetricKind.RATIO), id="effect"),
+        pytest.param(fmt.effect(None, TOKENS), id="effect"),
+        pytest.param(fmt.interval(of("tokens", interval=None)), id="interval"),
+        pytest.param(fmt.bound(of("tokens", bound=None)), id="bound"),
+        pytest.param(fmt.largest(None), id="largest owner"),
         pytest.param(fmt.probability(None), id="p value"),
         pytest.param(fmt.plain_number(None), id="number of a check"),
         pytest.param(fmt.age(None), id="age"),
@@ -123,7 +143,7 @@ def test_a_sentence_changes_nothing_but_spaces_and_minus_signs(text: str) -> Non
 
 @given(st.floats(min_value=-1, max_value=1))
 def test_a_difference_shows_the_sign_of_its_effect_or_zero(number: float) -> None:
-    written = plain(fmt.effect(number, MetricKind.DIFFERENCE)).removesuffix(" pp")
+    written = plain(fmt.effect(number, of("disruption", margin=None))).removesuffix(" pp")
 
     assert abs(float(written) - 100 * number) <= 0.0051
     assert written == "0.00" or written[0] == ("-" if number < 0 else "+")
@@ -140,3 +160,23 @@ def test_a_difference_shows_the_sign_of_its_effect_or_zero(number: float) -> Non
 )
 def test_an_error_is_told_as_a_sentence(error: Exception | str, said: str) -> None:
     assert fmt.told(error) == said
+
+
+def test_a_sentence_that_begins_with_a_name_keeps_it_as_it_is_typed() -> None:
+    assert fmt.told("public-cloud requires internal", "public-cloud") == (
+        "public-cloud requires internal."
+    )
+    assert fmt.told("repeated_tool_failure in internal has no wave").startswith("repeated_")
+    assert fmt.told("off-pin prompts were seen", "internal") == "Off-pin prompts were seen."
+
+
+@pytest.mark.parametrize("verdict", [*Verdict, None])
+def test_beside_the_word_of_its_verdict_a_sentence_does_not_say_it_again(
+    verdict: Verdict | None,
+) -> None:
+    lead = "For information" if verdict is None else sentences.LEADS[verdict]
+
+    assert fmt.without_lead(f"{lead}: completion 93.12 %.", verdict) == (
+        f"Completion 93.12{fmt.GAP}%."
+    )
+    assert fmt.without_lead("Within every margin: turns.", verdict) == "Within every margin: turns."

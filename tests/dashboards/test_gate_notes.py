@@ -48,7 +48,7 @@ def test_latency_is_told_in_seconds_with_the_margin_that_was_tested(render: Rend
 
 
 def test_a_metric_says_what_cuped_left_of_its_variance(render: Render) -> None:
-    assert "variance 71 % with CUPED" in words(gate_with(render, metrics=[LATENCY]))
+    assert "71 % of variance left" in words(gate_with(render, metrics=[LATENCY]))
     assert "CUPED" not in words(gate_of(render))
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from control_plane.errors import StateConflict
 from control_plane.queries.pages_changes import GatePage, MovedOn, PromotionLine, Standing
-from control_plane.queries.pages_evaluation import CheckView
+from control_plane.queries.pages_evaluation import CheckView, CupedView, JsonValue
 from control_plane.state import PromotionStatus
+from dashboards import formatting as fmt
+from dashboards import words as wording
 from dashboards.forms import FormReading
 from dashboards.plots import forest_plot, verdict_counts
 from reducer.vocabulary import Mode, Verdict
@@ -83,7 +85,7 @@ def test_a_viewer_sees_who_could_promote(render: Render) -> None:
 def test_a_check_shows_only_the_numbers_that_its_sentence_leaves_out(render: Render) -> None:
     said = words(gate_of(render))
 
-    assert "99 % is asked. covered prompts84,198needed share99 %" in said
+    assert "99 % is asked. needed share99 %" in said
     assert "7 of 7 complete days. Telemetry coverage" in said
 
 
@@ -155,3 +157,36 @@ def test_a_refusal_is_shown_with_its_numbers_and_keeps_what_was_typed(render: Re
 
     assert "Conflict with the present state. Gate evaluation 12 is unproven" in words(page)
     assert ">seven quiet days</textarea>" in page
+
+
+def test_what_the_days_before_adjust_is_said_to_be_adjusted_and_stands_as_counted_too(
+    render: Render,
+) -> None:
+    cuped: dict[str, JsonValue] = {
+        "variance_ratio": 0.95,
+        "owners_with_baseline": 1200,
+        "owners_new": 40,
+        "days": 7,
+        "estimate": 0.989,
+        "interval": samples.interval(0.97, 1.009),
+    }
+    ratio: dict[str, JsonValue] = {"kind": "ratio", "margin": 1.1, "estimate": 1.008}
+    metrics = [samples.metric(name, **ratio, cuped=cuped) for name in ("tokens", "latency_p95")]
+    evaluation = samples.evaluation(metrics=metrics)
+
+    page = gate_of(render, replace(samples.GATE_PAGE, evaluation=evaluation))
+    said = words(page[page.index("<table") :])
+
+    assert "Estimate, adjusted" in said
+    assert "x0.989 x1.008 as counted 95 % of variance left" in said
+    assert "x1.008 as counted 95 % of variance left" in said
+    assert "Latency p95 has no adjusted estimate" in said
+    assert "Adjusted, it leaves out what the 7 days before the wave foretold" in said
+    assert "without it" not in said
+
+
+def test_an_adjustment_that_saved_nothing_is_not_told_as_a_share_of_the_variance() -> None:
+    gained, lost = (CupedView(ratio, 100, 0, 7) for ratio in (0.82, 1.03))
+
+    assert wording.variance_left(gained) == f"82{fmt.GAP}% of variance left"
+    assert wording.variance_left(lost) == "no variance saved"
