@@ -16,6 +16,7 @@ from analysis.latency import latency_test
 from analysis.pairing import paired_contrast, paired_outcomes, two_sided_p
 from analysis.report import Note, Topic
 from analysis.rerandomisation import DrawKey, Draws, Rerandomisation
+from analysis.untold import why_untold
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Metric
 
@@ -47,13 +48,13 @@ def baseline_balance(
     strict = agreement.strict(policy, ALPHA / len(Metric))
     draws = Draws(key)
     found: dict[Metric, float] = {}
-    for metric in COMPARED:
+    for metric in _told(baseline):
         own = outcomes(placed, metric, sides)
         harm = [float(own.harm[at].sum()) for at in (own.is_treated, ~own.is_treated)]
         has_both = 0 < int(own.is_treated.sum()) < len(own.is_treated)
         if has_both and (min(harm) > 0.0 or not metric.is_ratio):
             found[metric] = agreement.two_sided_p(own, metric, key, strict, draws=draws)
-    if baseline.durations is not None:
+    if baseline.durations is not None and Metric.LATENCY_P95 not in baseline.untold:
         test = latency_test(outcomes(placed, Metric.TURNS, sides), baseline.durations, None)
         if 0 < int(test.is_treated.sum()) < len(test.is_treated):
             trial = Rerandomisation(test, draws)
@@ -99,12 +100,20 @@ def control_moved(evidence: WaveEvidence, totals: pd.DataFrame) -> Note | None:
 def _moves(evidence: WaveEvidence, baseline: Baseline, totals: pd.DataFrame) -> dict[Metric, float]:
     before = baseline.owners[baseline.owners[COMPARABLE]].drop(columns=COMPARABLE)
     found: dict[Metric, float] = {}
-    for metric in COMPARED:
+    untold = why_untold(evidence.untold)
+    for metric in _told(baseline):
+        if metric in untold:
+            continue
         own = paired_outcomes(totals, before, metric, evidence.reference)
         contrast = paired_contrast(own, is_log=metric.is_ratio)
         if contrast is not None:
             found[metric] = two_sided_p(contrast)
     return found
+
+
+def _told(baseline: Baseline) -> tuple[Metric, ...]:
+    """Return the metrics of owner totals that the days before told."""
+    return tuple(metric for metric in COMPARED if metric not in baseline.untold)
 
 
 def below(found: Mapping[Metric, float]) -> str:

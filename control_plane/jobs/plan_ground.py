@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.baseline import COMPARABLE, LEAST_DAYS, Baseline
 from analysis.frames import COUNTS, owner_totals
 from analysis.placebo import QuietDays
+from analysis.untold import shares_of, why_untold_before
 from control_plane.context import Context
 from control_plane.jobs.concluding import durations_of
 from control_plane.jobs.gathering import is_older_than_evidence
@@ -36,8 +37,12 @@ class Ground(NamedTuple):
         if len(before) == LEAST_DAYS:
             earlier, earlier_rows = self._on(before)
             totals = earlier_rows.groupby("owner", as_index=False)[list(COUNTS)].sum()
+            durations = durations_of(earlier, earlier_rows)
             baseline = Baseline(
-                totals.assign(**{COMPARABLE: True}), before, durations_of(earlier, earlier_rows)
+                totals.assign(**{COMPARABLE: True}),
+                before,
+                durations,
+                why_untold_before(shares_of(earlier_rows, durations)),
             )
         return QuietDays(owner_totals(rows), count, durations_of(table, rows), baseline)
 

@@ -15,7 +15,7 @@ from analysis.gates import evaluate
 from analysis.histograms import ExplicitHistograms, OwnerHistograms
 from analysis.offline import analyse
 from analysis.offline_columns import Arms
-from analysis.report import MetricReason, MetricResult
+from analysis.report import MetricReason, MetricResult, Topic
 from analysis.untold import MOST_UNTOLD, is_too_much, shares_of, untold_of, why_untold
 from reducer.vocabulary import Cohort, Gate, Metric, Verdict
 from tests.analysis.durations import foretelling_baseline, lognormal_durations
@@ -218,6 +218,28 @@ def test_days_before_that_left_durations_out_take_no_noise_off_latency(good_owne
     evidence = dataclasses.replace(evidence, baseline=untold)
     found = of_metric(evaluate(evidence, WITH_LATENCY).metrics, Metric.LATENCY_P95)
     assert (found.figures.cuped, found.figures.without_cuped) == (None, "most left it out")
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "in the wave"])
+def test_notes_about_the_days_before_compare_nothing_that_was_left_out(good_owners, is_before):
+    durations = lognormal_durations(good_owners, scale=5)
+    before = dataclasses.replace(foretelling_baseline(good_owners), durations=durations)
+    lacking = {Metric.TOKENS, Metric.LATENCY_P95} if is_before else {Metric.TOKENS}
+    shares = dict.fromkeys(PAIR, Share(5, 10))
+    evidence = wave(
+        good_owners,
+        durations=durations,
+        baseline=dataclasses.replace(
+            before, untold=dict.fromkeys(lacking if is_before else (), "")
+        ),
+        untold={} if is_before else {Metric.TOKENS: shares},
+    )
+    notes = {note.topic: set(note.numbers) for note in evaluate(evidence, POLICY).notes}
+    told = {f"p_{metric}" for metric in Metric} - {f"p_{metric}" for metric in lacking}
+    moved = told - {f"p_{Metric.LATENCY_P95}"}
+    assert notes[Topic.CONTROL_MOVED] == moved
+    balanced = told if is_before else {f"p_{metric}" for metric in Metric}
+    assert notes[Topic.BASELINE_BALANCE] == balanced
 
 
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
