@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from typing import NamedTuple
 
 from control_plane.queries.pages import TelemetryState, WaveDayLine
 from control_plane.queries.pages_evaluation import (
@@ -72,6 +73,19 @@ COHORT_MEANINGS = {
     Cohort.CONTROL: "warned only, to compare with",
     Cohort.OUTSIDE: "eligible, but not on the frozen roster",
     Cohort.INELIGIBLE: "not eligible for more than shadow",
+}
+
+INVARIANT_MEANINGS = {
+    Invariant.CONTRACT_VIOLATION: "a record that the telemetry contract calls impossible",
+    Invariant.CANCELLED_COUNTED: "a cancelled call was counted towards a decision",
+    Invariant.INELIGIBLE_COUNTED: "a call that did not end in an error was counted",
+    Invariant.INCOMPLETE_BATCH_DECISION: "a decision was taken on an incomplete batch",
+    Invariant.MODE_MISMATCH: "a record tells of a higher mode than its assignment allows",
+    Invariant.SENSITIVE_FIELD: "a record carried what must never be sent",
+    Invariant.STOP_WITHOUT_WARN: "a candidate was stopped without a warning before",
+    Invariant.TREATMENT_SWITCHED: "one prompt had two modes or two cohorts",
+    Invariant.ENFORCED_ON_UNRELIABLE_INPUT: "a candidate was stopped on unreliable input",
+    Invariant.EXISTING_GUARD_CHANGED: "a host saw another of its protections change",
 }
 
 CHECK_NAMES = {
@@ -156,6 +170,25 @@ def days_by_note(days: Iterable[WaveDayLine]) -> Mapping[DayNote, Sequence[date]
 def notes_beside(evaluation: EvaluationView, check: CheckView) -> tuple[NoteView, ...]:
     """Return the notes that stand beside a check of the evaluation."""
     return tuple(n for n in evaluation.notes if CHECK_OF_NOTE.get(n.topic) == check.check)
+
+
+class LeastPower(NamedTuple):
+    """The metric whose margin a harmless guard is least often shown to keep, and how often."""
+
+    metric: Metric
+    power: float
+
+
+def least_power(evaluation: EvaluationView) -> LeastPower | None:
+    """Return the least power that an evaluation's note of it tells; None where it has none."""
+    told = [note.numbers for note in evaluation.notes if note.topic == "power"]
+    found = [
+        LeastPower(metric, float(power))
+        for numbers in told
+        for metric in Metric
+        if (power := numbers.get(f"power_{metric}")) is not None
+    ]
+    return min(found, key=lambda each: each.power, default=None)
 
 
 def notes_apart(evaluation: EvaluationView) -> tuple[NoteView, ...]:

@@ -46,7 +46,7 @@ def card(context: Context, environment: Environment, rollout: Rollout) -> GuardC
     rollout = bound_by_policy(context, rollout)
     wave = open_wave(context, rollout)
     membership = membership_wave(context, rollout)
-    progress = None if wave is None else _progress(context, rollout, wave)
+    progress = None if wave is None else progress_of(context, rollout, wave)
     newest = context.gates.newest_done(environment.name, rollout.guard)
     summary = None if newest is None else gate_summary(newest)
     is_enforced = rollout.phase is Mode.ENFORCE
@@ -105,7 +105,8 @@ def _owners(rollout: Rollout, membership: Wave | None, *, is_treated: bool) -> i
     return membership.treated if is_treated else membership.roster_size - membership.treated
 
 
-def _progress(context: Context, rollout: Rollout, wave: Wave) -> WaveProgress:
+def progress_of(context: Context, rollout: Rollout, wave: Wave) -> WaveProgress:
+    """Return how many of its declared complete days a wave of the rollout has behind it."""
     days = wave_days(context, rollout.environment, wave, rollout.evidence_source)
     return WaveProgress(
         number=wave.number,

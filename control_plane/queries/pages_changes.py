@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from control_plane.queries.pages import Frame, GuardCard, LatchView, LookLine
+from control_plane.queries.pages import (
+    Frame,
+    GateSummary,
+    GuardCard,
+    LatchView,
+    LookLine,
+    WaveProgress,
+)
 from control_plane.queries.pages_evaluation import EvaluationView
 from control_plane.state import PromotionStatus
 from reducer.vocabulary import Cohort, Invariant, Mode
@@ -11,12 +18,13 @@ from reducer.vocabulary import Cohort, Invariant, Mode
 
 @dataclass(frozen=True, slots=True)
 class CohortMove:
-    """What a change would do to one cohort."""
+    """What a change would do to one cohort; an estimate where its roster is not frozen yet."""
 
     cohort: Cohort
     owners: int | None
     before: Mode
     after: Mode
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,8 @@ class MovedOn:
 class GatePage:
     """One gate evaluation. `newest_id` is the newest evaluation of the same rollout.
 
-    With `moved_on` there is no offer: the evaluation is about a step of the past.
+    With `moved_on` there is no offer: the evaluation is about a step of the past. Of the looks at
+    its wave it shows those of before; `later_looks` counts the others.
     """
 
     frame: Frame
@@ -83,6 +92,7 @@ class GatePage:
     offer: PromotionOffer | None
     promotions: tuple[PromotionLine, ...]
     looks: tuple[LookLine, ...] = ()
+    later_looks: int = 0
 
     @property
     def is_newest(self) -> bool:
@@ -92,12 +102,19 @@ class GatePage:
 
 @dataclass(frozen=True, slots=True)
 class RollbackConsequence:
-    """What a rollback would do to one guard; no moves when it is in shadow or off already."""
+    """What a rollback would do to one guard; no moves when it is in shadow or off already.
+
+    What `begins_anew` gets a new wave: the days of `wave` stop counting for a gate, and so does
+    `evaluation`, the newest one of that wave as it stands.
+    """
 
     guard: str
     phase: Mode
     enforced_share_bps: int | None
     moves: tuple[CohortMove, ...]
+    begins_anew: bool
+    wave: WaveProgress | None = None
+    evaluation: GateSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +130,26 @@ class RollbackLine:
 
 @dataclass(frozen=True, slots=True)
 class ViolationLine:
-    """One violated invariant, and the mode that the assignment id of its record speaks of."""
+    """One violated invariant, and what the assignment id of its record speaks of."""
 
+    violation_id: int
     invariant: Invariant
     guard: str
     mode: Mode
+    generation: int
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class LatchPart:
-    """What a person looks at before acknowledging: the newest violation, and how many are open."""
+    """What a person looks at before acknowledging: the open violations, newest first.
+
+    `violations` are the newest of the `open_violations`; when none is open, as after an import,
+    the newest one that was recorded, if any was.
+    """
 
     latch: LatchView
-    violation: ViolationLine | None
+    violations: tuple[ViolationLine, ...]
     open_violations: int
 
 
@@ -148,3 +171,8 @@ class RollbackPage:
     def is_in_shadow(self) -> bool:
         """Whether no cohort of the environment is above shadow."""
         return not any(consequence.moves for consequence in self.consequences)
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a rollout would get a new wave, and lose the days of the one that it has."""
+        return any(consequence.begins_anew for consequence in self.consequences)

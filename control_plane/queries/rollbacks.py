@@ -1,5 +1,6 @@
 """The page that rolls an environment back."""
 
+from control_plane.commands.beginning_anew import to_begin_anew
 from control_plane.commands.changes import load_environment
 from control_plane.context import Context
 from control_plane.etags import environment_etag
@@ -12,9 +13,11 @@ from control_plane.queries.pages_changes import (
     RollbackPage,
     ViolationLine,
 )
-from control_plane.state import ActorKind, Environment
+from control_plane.state import ActorKind, Environment, Violation
 from reducer.rollout.state import Rollout
 from reducer.vocabulary import Mode
+
+VIOLATIONS_SHOWN = 20
 
 
 def rollback_page(context: Context, environment: str) -> RollbackPage:
@@ -24,13 +27,15 @@ def rollback_page(context: Context, environment: str) -> RollbackPage:
         NotFound: no such environment.
     """
     held = load_environment(context, environment)
+    anew = {each.guard for each in to_begin_anew(context, held, guards=held.guards)}
     last = context.incidents.rollback(environment, held.rollbacks)
     return RollbackPage(
         frame=cards.frame(context),
         environment=environment,
         etag=environment_etag(held),
         consequences=tuple(
-            _consequence(context, rollout) for rollout in context.environments.rollouts(held)
+            _consequence(context, rollout, begins_anew=rollout.guard in anew)
+            for rollout in context.environments.rollouts(held)
         ),
         latched=_latched(context, held),
         last=None
@@ -50,17 +55,30 @@ def _latched(context: Context, environment: Environment) -> LatchPart | None:
     if latch is None:
         return None
     found = context.incidents.violations(environment.name)
-    newest = next((each for each in found if each.id == latch.newest_violation), None)
+    is_open = cards.open_violations(environment)
+    upto = [each for each in reversed(found) if each.id <= latch.newest_violation]
     return LatchPart(
         latch=latch,
-        violation=None
-        if newest is None
-        else ViolationLine(newest.invariant, newest.guard, newest.mode, newest.at),
-        open_violations=cards.open_violations(environment),
+        violations=tuple(map(_line, upto[: min(max(is_open, 1), VIOLATIONS_SHOWN)])),
+        open_violations=is_open,
     )
 
 
-def _consequence(context: Context, rollout: Rollout) -> RollbackConsequence:
+def _line(violation: Violation) -> ViolationLine:
+    return ViolationLine(
+        violation_id=violation.id,
+        invariant=violation.invariant,
+        guard=violation.guard,
+        mode=violation.mode,
+        generation=violation.generation,
+        at=violation.at,
+    )
+
+
+def _consequence(context: Context, rollout: Rollout, *, begins_anew: bool) -> RollbackConsequence:
+    wave = cards.open_wave(context, rollout)
+    newest = context.gates.newest_done(rollout.environment, rollout.guard)
+    is_current = newest is not None and newest.generation == rollout.generation
     lines = cards.cohort_lines(rollout, cards.membership_wave(context, rollout))
     is_enforced = any(line.mode is Mode.ENFORCE and line.owners != 0 for line in lines)
     return RollbackConsequence(
@@ -72,4 +90,7 @@ def _consequence(context: Context, rollout: Rollout) -> RollbackConsequence:
             for line in lines
             if line.mode.rank > Mode.SHADOW.rank
         ),
+        begins_anew=begins_anew,
+        wave=None if wave is None else cards.progress_of(context, rollout, wave),
+        evaluation=cards.gate_summary(newest) if newest is not None and is_current else None,
     )

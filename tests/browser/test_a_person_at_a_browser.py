@@ -82,7 +82,7 @@ def test_a_reason_is_asked_for_and_a_rollback_shows_in_front_of_another_viewer(
     page.get_by_label("Reason").fill("a drill: someone saw stops that were wrong")
     page.get_by_role("button", name="Roll back to shadow").click()
     name = live_server.environments[0]
-    expect(page.get_by_role("status")).to_contain_text(f"{name} is in shadow.")
+    expect(page.locator(".banner[role=status]")).to_contain_text(f"{name} is in shadow.")
 
     section = watching.get_by_role("region", name=name, exact=True)
     for step in section.locator("[aria-current='step']").all():

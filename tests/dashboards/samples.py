@@ -313,14 +313,27 @@ ROLLBACK_PAGE = RollbackPage(
                 CohortMove(Cohort.ENFORCED, 62, Mode.ENFORCE, Mode.SHADOW),
                 CohortMove(Cohort.CONTROL, 1181, Mode.WARN, Mode.SHADOW),
             ),
+            begins_anew=True,
+            wave=CARD.wave,
+            evaluation=SUMMARY,
         ),
-        RollbackConsequence("identical_call", Mode.SHADOW, None, ()),
+        RollbackConsequence(
+            "identical_call",
+            Mode.SHADOW,
+            None,
+            (),
+            begins_anew=True,
+            wave=WaveProgress(1, 121, 7, NOW - timedelta(days=122)),
+        ),
     ),
     latched=None,
     last=RollbackLine(2, NOW - timedelta(days=9), "ops-token", False, "drill before the wave"),
 )
 LATCHED_PART = LatchPart(
     latch=LATCH,
-    violation=ViolationLine(Invariant.CONTRACT_VIOLATION, GUARD, Mode.ENFORCE, NOW),
+    violations=tuple(
+        ViolationLine(number, Invariant.CONTRACT_VIOLATION, GUARD, Mode.ENFORCE, 8, NOW)
+        for number in (17, 16, 15)
+    ),
     open_violations=3,
 )

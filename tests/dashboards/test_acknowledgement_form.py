@@ -80,6 +80,16 @@ def test_a_violation_that_came_after_the_page_was_shown_refuses_and_is_shown(
     assert load_environment(control, "internal").latch is not None
 
 
+def test_every_open_violation_is_listed(sign_in: SignIn, control: Context) -> None:
+    violated(control, "one")
+    violated(control, "two")
+    said = words(sign_in().get(PAGE).text)
+
+    assert "2 open violations, newest first" in said
+    assert "2contract violation" in said
+    assert "1contract violation" in said
+
+
 def test_the_guard_page_counts_what_latched_though_it_closed_the_wave(
     sign_in: SignIn, control: Context
 ) -> None:

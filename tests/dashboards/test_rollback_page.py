@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from control_plane.queries.pages import WaveProgress
 from dashboards.forms import FormReading
 from dashboards.views.rollbacks import SubmittedForms, state_of
+from dashboards.words import INVARIANT_MEANINGS
+from reducer.vocabulary import Invariant
 from tests.dashboards import samples
 from tests.dashboards.conftest import VIEWER, Render
 from tests.dashboards.reading import words
+from tests.dashboards.samples import GUARD
 
 
 def rollback_of(render: Render, **values: object) -> str:
@@ -31,7 +35,9 @@ def test_the_rollback_page_says_what_happens_to_how_many_owners(render: Render) 
 
     assert "● enforce (5 % of owners enforced) → ◔ shadow" in said
     assert "enforced62● enforce◔ shadow" in said
-    assert "identical_call ◔ shadow: stays, and its days start again from zero." in said
+    assert "5 complete days of wave 3 and evaluation 12 (unproven) stop counting" in said
+    assert "identical_call ◔ shadow: stays, and begins anew." in said
+    assert "121 complete days of wave 1 stop counting" in said
     assert "public-cloud is not touched." in said
 
 
@@ -41,14 +47,52 @@ def test_rolling_back_twice_is_told_as_such(render: Render) -> None:
     said = words(rollback_of(render, page=page, outcome="unchanged"))
 
     assert "internal is already in shadow." in said
-    assert "the days of each shadow wave start again from zero" in said
+    assert "It also lets shadow begin anew, at this cost:" in said
     assert "There was nothing to lower" in said
+    assert "your reason was not kept." in said
+    assert "The rollback that holds is number 2, by ops-token," in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param(
+            {"wave": WaveProgress(1, 1, 7, samples.NOW)},
+            "1 complete day of wave 1 stops counting",
+            id="one day",
+        ),
+        pytest.param(
+            {"wave": None, "evaluation": samples.SUMMARY},
+            "evaluation 12 (unproven) stops counting",
+            id="an evaluation alone",
+        ),
+        pytest.param(
+            {"wave": WaveProgress(1, 0, 7, samples.NOW)},
+            "No complete day is lost; a new wave begins.",
+            id="nothing yet",
+        ),
+        pytest.param(
+            {"begins_anew": False}, "stays as it is.", id="a wave that has only just begun"
+        ),
+    ],
+)
+def test_what_a_rollback_costs_is_told_in_numbers(
+    render: Render, changes: dict[str, object], said: str
+) -> None:
+    each = replace(
+        samples.ROLLBACK_PAGE.consequences[1],
+        **changes,  # type: ignore[arg-type]  # a table of fields
+    )
+
+    page = replace(samples.ROLLBACK_PAGE, consequences=(each,))
+
+    assert said in words(rollback_of(render, page=page))
 
 
 def test_under_a_latch_a_rollback_starts_no_days_again(render: Render) -> None:
     page = replace(
         samples.ROLLBACK_PAGE,
-        consequences=samples.ROLLBACK_PAGE.consequences[1:],
+        consequences=(replace(samples.ROLLBACK_PAGE.consequences[1], begins_anew=False),),
         latched=samples.LATCHED_PART,
     )
 
@@ -56,7 +100,7 @@ def test_under_a_latch_a_rollback_starts_no_days_again(render: Render) -> None:
 
     assert "identical_call ◔ shadow: stays as it is." in said
     assert "internal stays in shadow, its days start again from zero" in said
-    assert "the days of each shadow wave" not in said
+    assert "begin anew, at this cost" not in said
 
 
 def test_an_error_is_text_that_its_field_points_to(render: Render) -> None:
@@ -71,8 +115,10 @@ def test_an_automatic_rollback_is_acknowledged_on_what_was_shown(render: Render)
     page = replace(samples.ROLLBACK_PAGE, latched=samples.LATCHED_PART)
     shown = rollback_of(render, page=page)
 
-    assert "Newest violation17 of 3 open" in words(shown)
-    assert "contract violation" in words(shown)
+    assert "3 open violations, newest first" in words(shown)
+    row = f"contract violation a record that the telemetry contract calls impossible{GUARD}"
+    for number in (17, 16, 15):
+        assert f"{number}{row}● enforce8" in words(shown)
     assert '/environments/internal/rollbacks/2/acknowledgement"' in shown
     assert 'name="last_violation" value="17"' in shown
     assert 'name="etag" value="&#34;e31&#34;"' in shown
@@ -81,12 +127,14 @@ def test_an_automatic_rollback_is_acknowledged_on_what_was_shown(render: Render)
 @pytest.mark.parametrize(
     ("changes", "newest"),
     [
-        pytest.param({"violation": None}, "Newest violationnone", id="no violation"),
-        pytest.param({}, "Newest violation17 not open", id="a violation of the archive"),
+        pytest.param({"violations": ()}, "No violation was recorded.", id="no violation"),
+        pytest.param(
+            {}, "The newest violation, which is not open", id="a violation of the archive"
+        ),
     ],
 )
 def test_the_latch_of_an_import_is_acknowledged_as_such(
-    render: Render, changes: dict[str, None], newest: str
+    render: Render, changes: dict[str, tuple[()]], newest: str
 ) -> None:
     number = 17 if not changes else 0
     latch = replace(samples.LATCH, newest_violation=number, reason="The evidence was imported.")
@@ -114,6 +162,17 @@ def test_a_viewer_sees_only_the_environments_of_the_token(render: Render) -> Non
 
     assert "public-cloud" not in said
     assert "this needs operator of internal" in said
+
+
+def test_of_many_open_violations_it_is_said_how_many_are_shown(render: Render) -> None:
+    part = replace(samples.LATCHED_PART, open_violations=1_000)
+    page = replace(samples.ROLLBACK_PAGE, latched=part)
+
+    assert "The newest 3 of 1,000 open violations" in words(rollback_of(render, page=page))
+
+
+def test_each_invariant_is_explained() -> None:
+    assert set(INVARIANT_MEANINGS) == set(Invariant)
 
 
 def test_the_demo_clock_is_named(render: Render) -> None:
