@@ -18,7 +18,7 @@ from control_plane.queries.pages_changes import (
     PromotionOffer,
     Standing,
 )
-from control_plane.queries.pages_evaluation import evaluation_view
+from control_plane.queries.pages_evaluation import EvaluationView, evaluation_view
 from control_plane.queries.treated import nobody_would_be_treated
 from control_plane.state import Environment, Evaluation, EvaluationStatus
 from reducer.rollout.draw import BPS, treated_count
@@ -44,16 +44,19 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
     promotions = context.gates.promotions(environment, guard)
     moved_on = _moved_on(rollout, evaluation)
     assert evaluation.evaluated_at is not None  # it is done
+    view = evaluation_view(orjson.loads(evaluation.result))
+    looks = look_lines(context, environment, guard, wave=evaluation.wave or 0)
+    earlier = tuple(look for look in looks if look.through <= evaluation.evaluated_at.date())
     return GatePage(
         frame=cards.frame(context),
         card=cards.card(context, held, rollout),
         evaluation_id=number,
         digest=evaluation.digest or "",
         evaluated_at=evaluation.evaluated_at,
-        evaluation=evaluation_view(orjson.loads(evaluation.result)),
+        evaluation=view,
         newest_id=number if newest is None else newest.id,
         moved_on=moved_on,
-        offer=None if moved_on else _offer(context, held, rollout, evaluation),
+        offer=None if moved_on else _offer(context, held, rollout, evaluation, view=view),
         promotions=tuple(
             PromotionLine(
                 promotion_id=each.id,
@@ -66,7 +69,8 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
             for each in promotions
             if each.gate_evaluation == number
         ),
-        looks=look_lines(context, environment, guard, wave=evaluation.wave or 0),
+        looks=earlier,
+        later_looks=len(looks) - len(earlier),
     )
 
 
@@ -82,7 +86,12 @@ def _moved_on(rollout: Rollout, evaluation: Evaluation) -> MovedOn | None:
 
 
 def _offer(
-    context: Context, environment: Environment, rollout: Rollout, evaluation: Evaluation
+    context: Context,
+    environment: Environment,
+    rollout: Rollout,
+    evaluation: Evaluation,
+    *,
+    view: EvaluationView,
 ) -> PromotionOffer | None:
     """Return the step this evaluation is about, None when the ladder has none from here."""
     policy = context.policies.of(environment.name)
@@ -102,7 +111,7 @@ def _offer(
     return PromotionOffer(
         to=to,
         share_bps=share,
-        moves=_moves(rollout, owners, to=to, share_bps=share),
+        moves=_moves(rollout, owners, to=to, share_bps=share, with_data=sum(view.owners.values())),
         is_allowed=why_not is None,
         why_not=why_not,
         nobody_treated=None if owners is None else nobody_would_be_treated(to, share, owners),
@@ -111,14 +120,14 @@ def _offer(
 
 
 def _moves(
-    rollout: Rollout, owners: int | None, *, to: Mode, share_bps: int
+    rollout: Rollout, rostered: int | None, *, to: Mode, share_bps: int, with_data: int
 ) -> tuple[CohortMove, ...]:
-    """Say what the step would do to whom, by the owners on the present roster if there is one."""
+    """Say what the step would do to whom, of the present roster or else of the owners with data."""
     before = COHORT_MODES[rollout.phase][REFERENCE[rollout.phase]]
-    treated = None if owners is None else treated_count(share_bps, owners)
-    rest = None if owners is None or treated is None else owners - treated
+    owners = with_data if rostered is None else rostered
+    treated = treated_count(share_bps, owners)
     after = COHORT_MODES[to]
-    return (
-        CohortMove(TREATED[to], treated, before, after[TREATED[to]]),
-        CohortMove(REFERENCE[to], rest, before, after[REFERENCE[to]]),
+    return tuple(
+        CohortMove(cohort, count, before, after[cohort], is_estimate=rostered is None)
+        for cohort, count in ((TREATED[to], treated), (REFERENCE[to], owners - treated))
     )

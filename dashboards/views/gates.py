@@ -8,13 +8,16 @@ from control_plane.commands import evaluations, promotions
 from control_plane.errors import GuardwaveError, InvalidField
 from control_plane.queries import gates as queries
 from dashboards.blueprint import blueprint
-from dashboards.forms import FormReading
+from dashboards.drafts import take_draft
+from dashboards.forms import FormReading, problem_of
 from dashboards.plots import forest_plot, verdict_counts
 from dashboards.sessions import can_change, context, require
 from reducer.vocabulary import Gate, Role
 
 _GATES = "/environments/<environment>/guards/<guard>/gates"
 _EVALUATION = f"{_GATES}/<int:evaluation>"
+# The ids that the page gives the fields of its form.
+_FIELDS = {"reason": "promote-reason", "confirm": "confirm"}
 
 
 @blueprint.post(_GATES)
@@ -38,7 +41,8 @@ def evaluate(environment: str, guard: str) -> Response:
 def gate(environment: str, guard: str, evaluation: int) -> str:
     """Show a gate evaluation. It never changes, so this page is not polled."""
     require(Role.VIEWER, environment)
-    return _render(environment, guard, evaluation)
+    draft = take_draft()
+    return _render(environment, guard, evaluation, form=None if draft is None else draft.form)
 
 
 @blueprint.post(f"{_EVALUATION}/promotions")
@@ -73,13 +77,15 @@ def _render(
     refusal: GuardwaveError | None = None,
 ) -> str:
     page = queries.gate_page(context(), environment, guard, evaluation)
+    form = form or FormReading()
+    refused = () if refusal is None else (problem_of(refusal, "promotion"),)
     return render_template(
         "gate.html",
         page=page,
         frame=page.frame,
         plot=forest_plot(page.evaluation),
         verdict_counts=verdict_counts(page.evaluation),
-        form=form or FormReading(),
-        refusal=refusal,
+        form=form,
+        problems=(*refused, *form.problems(_FIELDS)),
         can_change=can_change(environment),
     )

@@ -5,14 +5,20 @@ from dataclasses import replace
 import pytest
 
 from control_plane.errors import StateConflict
-from control_plane.queries.pages_changes import GatePage, MovedOn, PromotionLine, Standing
+from control_plane.queries.pages_changes import (
+    CohortMove,
+    GatePage,
+    MovedOn,
+    PromotionLine,
+    Standing,
+)
 from control_plane.queries.pages_evaluation import CheckView, CupedView, JsonValue
 from control_plane.state import PromotionStatus
 from dashboards import formatting as fmt
 from dashboards import words as wording
-from dashboards.forms import FormReading
+from dashboards.forms import FormReading, Problem, problem_of
 from dashboards.plots import forest_plot, verdict_counts
-from reducer.vocabulary import Mode, Verdict
+from reducer.vocabulary import Cohort, Mode, Verdict
 from tests.dashboards import samples
 from tests.dashboards.conftest import OPERATOR, VIEWER, Render
 from tests.dashboards.reading import words
@@ -27,7 +33,7 @@ def gate_of(render: Render, page: GatePage = samples.GATE_PAGE, **values: object
             "plot": forest_plot(page.evaluation),
             "verdict_counts": verdict_counts(page.evaluation),
             "form": FormReading(),
-            "refusal": None,
+            "problems": (),
             "can_change": True,
         }
         | values,
@@ -152,11 +158,55 @@ def test_a_refusal_is_shown_with_its_numbers_and_keeps_what_was_typed(render: Re
         render,
         replace(samples.GATE_PAGE, offer=samples.OFFER),
         form=form,
-        refusal=StateConflict("gate evaluation 12 is unproven"),
+        problems=(problem_of(StateConflict("gate evaluation 12 is unproven"), "promotion"),),
     )
 
     assert "Conflict with the present state. Gate evaluation 12 is unproven" in words(page)
+    assert page.index("Nothing was changed.") < page.index("<h1>")
+    assert "<title>Error: Enforce gate" in page
     assert ">seven quiet days</textarea>" in page
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="not allowed any more"),
+        pytest.param({"offer": None}, id="no step above"),
+        pytest.param(
+            {
+                "offer": None,
+                "moved_on": MovedOn(Standing(Mode.WARN, 2, 5), Standing(Mode.OFF, 4, 9)),
+            },
+            id="moved on",
+        ),
+    ],
+)
+def test_a_reason_that_promotes_nothing_is_kept_to_be_copied(
+    render: Render, changes: dict[str, object]
+) -> None:
+    page = gate_of(
+        render,
+        replace(samples.GATE_PAGE, **changes),
+        form=FormReading(typed={"reason": "seven quiet days"}),
+        problems=(Problem("Conflict. It is unproven.", "promotion"),),
+    )
+
+    assert ">seven quiet days</textarea>" in page
+    assert words(page).count("It is unproven") == 1
+    assert "/promotions" not in page
+
+
+def test_owners_that_are_not_rostered_yet_are_said_to_be_about_as_many(render: Render) -> None:
+    moves = (
+        CohortMove(Cohort.WARNED, 320, Mode.SHADOW, Mode.WARN, is_estimate=True),
+        CohortMove(Cohort.HOLDBACK, 80, Mode.SHADOW, Mode.SHADOW, is_estimate=True),
+    )
+    offer = replace(samples.OFFER, to=Mode.WARN, moves=moves)
+    said = words(gate_of(render, replace(samples.GATE_PAGE, offer=offer)))
+
+    assert "warnedabout 320◔ shadow◑ warn" in said
+    assert "holdbackabout 80◔ shadowstays in ◔ shadow" in said
+    assert "not known" not in said
 
 
 def test_what_the_days_before_adjust_is_said_to_be_adjusted_and_stands_as_counted_too(

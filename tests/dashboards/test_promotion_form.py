@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from control_plane.access import create_token
 from control_plane.commands.evaluations import request_evaluation
 from control_plane.context import Context
 from control_plane.state import EvaluationStatus
-from reducer.vocabulary import Gate, Mode
+from reducer.vocabulary import Gate, Mode, Role
 from tests.dashboards.conftest import GUARD_PATH, HERE, NOW, PERSON, SignIn
 from tests.dashboards.samples import GUARD, METRICS, wire
 
@@ -111,4 +112,21 @@ def test_a_promotion_that_cannot_be_comes_back_with_the_reason(
 
     assert answer.status_code == status
     assert said in answer.text
+    assert "<title>Error: " in answer.text
+    assert f">{(asked | changes)['reason']}</textarea>" in answer.text
     assert control.gates.promotions("internal", GUARD) == ()
+
+
+def test_what_was_typed_before_the_session_ended_is_in_the_form_again(
+    sign_in: SignIn, control: Context
+) -> None:
+    path = evaluated(control, "within")
+    client = sign_in()
+    client.post("/sign-out", headers=HERE)
+
+    sent = client.post(f"{path}/promotions", headers=HERE, data={"reason": "seven quiet days"})
+    token = create_token(control, role=Role.OPERATOR, environment="internal")
+    back = client.post(sent.headers["Location"], headers=HERE, data={"token": token})
+
+    assert back.headers["Location"].startswith(path)
+    assert ">seven quiet days</textarea>" in client.get(path).text
