@@ -167,26 +167,25 @@ def test_a_refusal_is_shown_with_its_numbers_and_keeps_what_was_typed(render: Re
     assert ">seven quiet days</textarea>" in page
 
 
+NOT_ANY_MORE = samples.GATE_PAGE
+TOP = replace(samples.GATE_PAGE, offer=None)
+PAST = replace(TOP, moved_on=MovedOn(Standing(Mode.WARN, 2, 5), Standing(Mode.OFF, 4, 9)))
+
+
 @pytest.mark.parametrize(
-    "changes",
+    "held",
     [
-        pytest.param({}, id="not allowed any more"),
-        pytest.param({"offer": None}, id="no step above"),
-        pytest.param(
-            {
-                "offer": None,
-                "moved_on": MovedOn(Standing(Mode.WARN, 2, 5), Standing(Mode.OFF, 4, 9)),
-            },
-            id="moved on",
-        ),
+        pytest.param(NOT_ANY_MORE, id="not allowed any more"),
+        pytest.param(TOP, id="no step above"),
+        pytest.param(PAST, id="moved on"),
     ],
 )
 def test_a_reason_that_promotes_nothing_is_kept_to_be_copied(
-    render: Render, changes: dict[str, object]
+    render: Render, held: GatePage
 ) -> None:
     page = gate_of(
         render,
-        replace(samples.GATE_PAGE, **changes),
+        held,
         form=FormReading(typed={"reason": "seven quiet days"}),
         problems=(Problem("Conflict. It is unproven.", "promotion"),),
     )
