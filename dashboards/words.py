@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
-from typing import NamedTuple
 
 from control_plane.queries.pages import TelemetryState, WaveDayLine
 from control_plane.queries.pages_evaluation import (
@@ -171,25 +170,6 @@ def days_by_note(days: Iterable[WaveDayLine]) -> Mapping[DayNote, Sequence[date]
 def notes_beside(evaluation: EvaluationView, check: CheckView) -> tuple[NoteView, ...]:
     """Return the notes that stand beside a check of the evaluation."""
     return tuple(n for n in evaluation.notes if CHECK_OF_NOTE.get(n.topic) == check.check)
-
-
-class LeastPower(NamedTuple):
-    """The metric whose margin a harmless guard is least often shown to keep, and how often."""
-
-    metric: Metric
-    power: float
-
-
-def least_power(evaluation: EvaluationView) -> LeastPower | None:
-    """Return the least power that an evaluation's note of it tells; None where it has none."""
-    told = [note.numbers for note in evaluation.notes if note.topic == "power"]
-    found = [
-        LeastPower(metric, float(power))
-        for numbers in told
-        for metric in Metric
-        if (power := numbers.get(f"power_{metric}")) is not None
-    ]
-    return min(found, key=lambda each: each.power, default=None)
 
 
 class LeastPower(NamedTuple):
