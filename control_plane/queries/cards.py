@@ -112,6 +112,7 @@ def progress_of(context: Context, rollout: Rollout, wave: Wave) -> WaveProgress:
         number=wave.number,
         complete_days=len(complete_days(days)),
         declared_days=wave.looks[0],
+        final_days=wave.looks[-1],
         started_at=wave.opened_at,
     )
 
@@ -166,6 +167,7 @@ def gate_summary(evaluation: Evaluation) -> GateSummary:
         evaluation_id=evaluation.id,
         gate=evaluation.gate,
         wave=evaluation.wave or 0,
+        days_used=len(evaluation.days_used),
         verdict=Verdict(evaluation.verdict or Verdict.NO_DATA),
         sentence=evaluation.sentence or "",
         evaluated_at=evaluation.evaluated_at,

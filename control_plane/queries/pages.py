@@ -79,21 +79,26 @@ class CohortLine:
 
 @dataclass(frozen=True, slots=True)
 class WaveProgress:
-    """The running wave, and how many of its declared complete days have passed."""
+    """The running wave, and how many of its declared complete days have passed.
+
+    `final_days` is its last declared look: no gate uses a day after it.
+    """
 
     number: int
     complete_days: int
     declared_days: int
+    final_days: int
     started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class GateSummary:
-    """One gate evaluation in one line."""
+    """One gate evaluation in one line. `days_used` is how many complete days it rests on."""
 
     evaluation_id: int
     gate: Gate
     wave: int
+    days_used: int
     verdict: Verdict
     sentence: str
     evaluated_at: datetime
@@ -134,6 +139,26 @@ class GuardCard:
     gate: GateSummary | None
     next_step: NextStep
     nobody_treated: str | None = None
+
+    @property
+    def is_of_running_wave(self) -> bool:
+        """Whether the newest evaluation is of the wave that is open."""
+        wave = None if self.wave is None else self.wave.number
+        return self.gate is not None and self.gate.wave == wave
+
+    @property
+    def waits_in_vain(self) -> bool:
+        """Whether evaluating the running wave again would use the same days: it declared no more.
+
+        An evaluation that is within needs no other.
+        """
+        return (
+            self.gate is not None
+            and self.wave is not None
+            and self.is_of_running_wave
+            and self.gate.verdict is not Verdict.WITHIN
+            and self.gate.days_used >= self.wave.final_days
+        )
 
 
 @dataclass(frozen=True, slots=True)

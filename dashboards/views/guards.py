@@ -15,6 +15,9 @@ from dashboards.sessions import can_change, context, require
 from reducer.rollout.phases import gate_for
 from reducer.vocabulary import Role
 
+DAYS_UNFOLDED = 10
+EVALUATIONS_UNFOLDED = 3
+
 
 @blueprint.get("/environments/<environment>/guards/<guard>")
 def guard(environment: str, guard: str) -> str:
@@ -101,6 +104,8 @@ def _render(
         changed=next((line for line in page.card.cohorts if line.cohort == changed), None),
         can_change=can_change(environment),
         due_gate=gate_for(page.card.phase),
+        days_unfolded=DAYS_UNFOLDED,
+        evaluations_unfolded=EVALUATIONS_UNFOLDED,
         asked=asked,
         asked_status=None
         if asked is None

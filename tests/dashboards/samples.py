@@ -217,7 +217,9 @@ def evaluation(**changes: JsonValue) -> EvaluationView:
 HEALTH = TelemetryHealth(TelemetryState.FLOWING, 18.2, 84_322, 3)
 ENFORCED = CohortLine(Cohort.ENFORCED, Mode.ENFORCE, 62, 500)
 CONTROL = CohortLine(Cohort.CONTROL, Mode.WARN, 1181, 9500)
-SUMMARY = GateSummary(12, Gate.ENFORCE, 3, Verdict.UNPROVEN, UNPROVEN, NOW - timedelta(minutes=4))
+SUMMARY = GateSummary(
+    12, Gate.ENFORCE, 3, 5, Verdict.UNPROVEN, UNPROVEN, NOW - timedelta(minutes=4)
+)
 CARD = GuardCard(
     environment="internal",
     guard=GUARD,
@@ -227,7 +229,7 @@ CARD = GuardCard(
     enforced_share_bps=500,
     ceiling_bps=500,
     version_pin=("1.4.2",),
-    wave=WaveProgress(3, 5, 7, NOW - timedelta(days=6)),
+    wave=WaveProgress(3, 5, 7, 7, NOW - timedelta(days=6)),
     telemetry=HEALTH,
     open_violations=0,
     latch=None,
@@ -243,7 +245,7 @@ PUBLIC = GuardCard(
     enforced_share_bps=None,
     ceiling_bps=500,
     version_pin=("1.4.2", "1.4.3"),
-    wave=WaveProgress(1, 2, 7, NOW - timedelta(days=2)),
+    wave=WaveProgress(1, 2, 7, 7, NOW - timedelta(days=2)),
     telemetry=TelemetryHealth(TelemetryState.NO_RECORDS, None, 0, 0),
     open_violations=0,
     latch=None,
@@ -255,7 +257,7 @@ LATCHED = replace(
     phase=Mode.SHADOW,
     cohorts=(CohortLine(Cohort.EVERYONE, Mode.SHADOW, None),),
     enforced_share_bps=None,
-    wave=WaveProgress(4, 0, 7, NOW),
+    wave=WaveProgress(4, 0, 7, 7, NOW),
     open_violations=1,
     latch=LATCH,
     next_step=NextStep(Mode.WARN, None, False, "The latch holds until an operator acknowledges."),
@@ -275,7 +277,7 @@ GUARD_PAGE = GuardPage(
     violations=(ViolationCount(Invariant.CONTRACT_VIOLATION, 0),),
     evaluations=(
         SUMMARY,
-        GateSummary(8, Gate.WARN, 2, Verdict.WITHIN, "Within every margin.", NOW),
+        GateSummary(8, Gate.WARN, 2, 7, Verdict.WITHIN, "Within every margin.", NOW),
     ),
 )
 OFFER = PromotionOffer(
@@ -323,7 +325,7 @@ ROLLBACK_PAGE = RollbackPage(
             None,
             (),
             begins_anew=True,
-            wave=WaveProgress(1, 121, 7, NOW - timedelta(days=122)),
+            wave=WaveProgress(1, 121, 7, 7, NOW - timedelta(days=122)),
         ),
     ),
     latched=None,

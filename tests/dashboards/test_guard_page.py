@@ -2,12 +2,15 @@
 
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
+from control_plane.queries.pages import WaveDayLine
 from control_plane.state import EvaluationStatus
+from dashboards.formatting import GAP
 from dashboards.forms import FormReading
+from dashboards.views.guards import DAYS_UNFOLDED, EVALUATIONS_UNFOLDED
 from reducer.vocabulary import Gate, Mode
 from tests.dashboards import samples
 from tests.dashboards.conftest import Render
@@ -28,6 +31,8 @@ def guard_of(render: Render, **values: object) -> str:
             "due_gate": Gate.ENFORCE,
             "asked": None,
             "asked_status": None,
+            "days_unfolded": DAYS_UNFOLDED,
+            "evaluations_unfolded": EVALUATIONS_UNFOLDED,
         }
         | values,
     )
@@ -151,3 +156,60 @@ def test_what_to_set_is_on_the_page_and_open_while_nothing_counts(
 
 def test_telemetry_that_all_counts_has_nothing_to_set(render: Render) -> None:
     assert 'id="remedies"' not in guard_of(render)
+
+
+def test_the_newest_verdict_stands_at_the_top_with_the_way_to_its_gate(render: Render) -> None:
+    page = guard_of(render)
+    top = page[: page.index('<dl class="facts wide">')]
+
+    assert "Not proven: completion 93.1 % enforced" in words(top)
+    assert f'/environments/internal/guards/{samples.GUARD}/gates/12"' in top
+
+
+@pytest.mark.parametrize(
+    ("days", "folded"),
+    [
+        pytest.param(DAYS_UNFOLDED, None, id="few"),
+        pytest.param(DAYS_UNFOLDED + 1, "1 earlier day", id="one more"),
+        pytest.param(DAYS_UNFOLDED + 41, "41 earlier days", id="many"),
+    ],
+)
+def test_the_newest_days_are_shown_and_the_earlier_ones_folded(
+    render: Render, days: int, folded: str | None
+) -> None:
+    first = date(2026, 9, 1)
+    lines = tuple(WaveDayLine(first + timedelta(days=n), True, None) for n in range(days))
+    page = guard_of(render, page=replace(samples.GUARD_PAGE, days=lines))
+    summary = f"<summary>{(folded or '').replace(' ', GAP, 1)}</summary>"
+    shown, _, hidden = page.partition(summary)
+
+    assert page.count('<tr><th scope="row"><time') == days
+    if folded is None:
+        assert "earlier day" not in page
+    else:
+        assert shown.count('<tr><th scope="row"><time') == DAYS_UNFOLDED
+        assert f'datetime="{first}"' in hidden
+
+
+def test_earlier_evaluations_are_folded_to_a_line_each(render: Render) -> None:
+    many = tuple(replace(samples.SUMMARY, evaluation_id=number) for number in range(20, 8, -1))
+    said = words(guard_of(render, page=replace(samples.GUARD_PAGE, evaluations=many)))
+
+    assert "9 earlier evaluations" in said
+    assert said.count(samples.UNPROVEN) == EVALUATIONS_UNFOLDED + 1
+    assert "Those before evaluation 9 are listed by" in said
+
+
+@pytest.mark.parametrize(
+    ("days_used", "said"),
+    [
+        pytest.param(7, "It would use the same 7 days as evaluation 12.", id="the same again"),
+        pytest.param(5, "It uses the first 7 complete days of wave 3", id="more than before"),
+    ],
+)
+def test_beside_the_button_that_evaluates_stands_what_it_would_use(
+    render: Render, days_used: int, said: str
+) -> None:
+    card = replace(samples.CARD, gate=replace(samples.SUMMARY, days_used=days_used))
+
+    assert said in words(guard_of(render, page=replace(samples.GUARD_PAGE, card=card)))

@@ -1,17 +1,27 @@
 """The overview says where each rollout stands, worst first."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from control_plane.queries.pages import GuardCard
+from control_plane.queries.pages import GuardCard, NextStep
 from dashboards.views.overview import announcement, grouped, seen_of
-from reducer.vocabulary import Verdict
+from reducer.vocabulary import Mode, Verdict
 from tests.dashboards import samples
 from tests.dashboards.conftest import Render
 from tests.dashboards.reading import words
 
 ALL = samples.FRAME.environments
+
+
+OLD_WAVE = replace(samples.SUMMARY, wave=2)
+OFF = replace(
+    samples.CARD,
+    phase=Mode.OFF,
+    wave=None,
+    next_step=NextStep(Mode.SHADOW, None, is_allowed=True, why_not=None),
+)
 
 
 def overview_of(render: Render, *cards: GuardCard, seen: str | None = None) -> str:
@@ -28,7 +38,8 @@ def overview_of(render: Render, *cards: GuardCard, seen: str | None = None) -> s
 
 
 def test_the_overview_says_mode_share_wave_telemetry_and_the_next_step(render: Render) -> None:
-    said = words(overview_of(render, samples.CARD, samples.PUBLIC))
+    public = replace(samples.PUBLIC, telemetry=samples.HEALTH)
+    said = words(overview_of(render, samples.CARD, public))
 
     for fact in (
         "5 % of owners, ceiling 5 %",
@@ -51,6 +62,108 @@ def test_an_evaluation_of_an_older_wave_is_not_taken_for_the_running_one(render:
     assert "wave 3, 29 November" in words(overview_of(render, samples.CARD))
     said = words(overview_of(render, older))
     assert "Enforce gate, last evaluation, wave 2 (not the running wave)" in said
+
+
+@pytest.mark.parametrize(
+    ("card", "loud", "quiet"),
+    [
+        pytest.param(samples.CARD, ["Review gate"], [], id="an evaluation of the running wave"),
+        pytest.param(
+            replace(samples.LATCHED, gate=OLD_WAVE),
+            ["Acknowledge…"],
+            ["Review last gate"],
+            id="a latch",
+        ),
+        pytest.param(OFF, ["Switch on…"], ["Review last gate"], id="a guard that is off"),
+        pytest.param(
+            replace(samples.CARD, gate=OLD_WAVE), [], ["Review last gate"], id="an older wave"
+        ),
+        pytest.param(samples.PUBLIC, [], [], id="nothing evaluated"),
+    ],
+)
+def test_the_button_that_stands_out_is_the_one_thing_to_do_next(
+    render: Render, card: GuardCard, loud: list[str], quiet: list[str]
+) -> None:
+    (actions,) = re.findall(
+        r'<p class="actions">(.*?)</p>', overview_of(render, card), flags=re.DOTALL
+    )
+
+    assert re.findall(r'class="button"[^>]*>([^<]+)<', actions) == loud
+    assert re.findall(r'class="button quiet"[^>]*>([^<]+)<', actions) == quiet
+
+
+@pytest.mark.parametrize(
+    ("remedies", "said"),
+    [
+        pytest.param(
+            (),
+            "send records. None has come yet, so that no day can count. guardwave token create "
+            "--role ingest --environment public-cloud --trusted makes a token",
+            id="nothing was sent",
+        ),
+        pytest.param(
+            ("15 items were quarantined (version_missing): set service.version",),
+            "send records. All that came counted for nothing: see what to set.",
+            id="nothing counted",
+        ),
+    ],
+)
+def test_without_records_the_next_step_is_to_send_some(
+    render: Render, remedies: tuple[str, ...], said: str
+) -> None:
+    health = replace(samples.PUBLIC.telemetry, remedies=remedies)
+    card = replace(samples.PUBLIC, telemetry=health)
+
+    assert said in words(overview_of(render, card))
+
+
+@pytest.mark.parametrize(
+    ("final_days", "gate", "is_said"),
+    [
+        pytest.param(7, {"days_used": 7}, 1, id="all declared days are used"),
+        pytest.param(14, {"days_used": 7}, 0, id="a later look was declared"),
+        pytest.param(7, {"days_used": 5}, 0, id="days are still to come"),
+        pytest.param(7, {"days_used": 7, "wave": 2}, 0, id="an older wave"),
+        pytest.param(7, {"days_used": 7, "verdict": Verdict.WITHIN}, 0, id="within"),
+    ],
+)
+def test_where_waiting_changes_nothing_it_is_said_what_does(
+    render: Render, final_days: int, gate: dict[str, object], is_said: int
+) -> None:
+    assert samples.CARD.wave is not None
+    card = replace(
+        samples.CARD,
+        wave=replace(samples.CARD.wave, final_days=final_days),
+        gate=replace(samples.SUMMARY, **gate),  # type: ignore[arg-type]  # a table of fields
+    )
+    said = words(overview_of(render, card))
+
+    vain = "Waiting does not change the verdict: it rests on the 7 days that wave 3 declared."
+    assert said.count(vain) == is_said
+    assert said.count(f"guardwave plan internal {samples.GUARD} says how many") == is_said
+
+
+def test_a_verdict_that_is_why_a_step_is_not_taken_is_told_once(render: Render) -> None:
+    step = NextStep(Mode.ENFORCE, 500, is_allowed=False, why_not=samples.UNPROVEN)
+    said = words(overview_of(render, replace(samples.CARD, phase=Mode.WARN, next_step=step)))
+
+    assert "promote to ● enforce for 5 % of owners: not yet." in said
+    assert said.count("Not proven: completion") == 1
+
+
+def test_the_page_of_one_environment_names_it_once_to_the_eye(render: Render) -> None:
+    groups = grouped(samples.OVERVIEW, ("internal",))
+    page = render(
+        "overview.html",
+        frame=samples.FRAME,
+        groups=groups,
+        environment="internal",
+        announcement="",
+        seen="",
+    )
+
+    assert '<h2 id="env-internal" class="unseen">' in page
+    assert "climbs from shadow" not in page
 
 
 def test_days_past_the_declared_look_are_told_apart(render: Render) -> None:

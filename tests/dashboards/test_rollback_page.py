@@ -57,7 +57,7 @@ def test_rolling_back_twice_is_told_as_such(render: Render) -> None:
     ("changes", "said"),
     [
         pytest.param(
-            {"wave": WaveProgress(1, 1, 7, samples.NOW)},
+            {"wave": WaveProgress(1, 1, 7, 7, samples.NOW)},
             "1 complete day of wave 1 stops counting",
             id="one day",
         ),
@@ -67,7 +67,7 @@ def test_rolling_back_twice_is_told_as_such(render: Render) -> None:
             id="an evaluation alone",
         ),
         pytest.param(
-            {"wave": WaveProgress(1, 0, 7, samples.NOW)},
+            {"wave": WaveProgress(1, 0, 7, 7, samples.NOW)},
             "No complete day is lost; a new wave begins.",
             id="nothing yet",
         ),
