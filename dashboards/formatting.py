@@ -17,6 +17,7 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July",
     "August", "September", "October", "November", "December",
 )  # fmt: skip
+_DAY = re.compile(r"(?<![\w-])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-])")
 # A code or a guard's name: no other word of a sentence holds an underline.
 _NAME = re.compile(r"[a-z0-9]*_[a-z0-9_]*")
 # What the sentences of an evaluation begin with (analysis.sentences).
@@ -32,7 +33,11 @@ _AGES = ((86_400, "day", "days"), (3_600, "h", "h"), (60, "min", "min"), (1, "s"
 
 
 def sentence(text: str) -> str:
-    """Return a sentence whose numbers keep their units on the same line and a true minus sign."""
+    """Return a sentence whose numbers keep their units on the same line and a true minus sign.
+
+    Days are written with their month's name, as everywhere on the pages.
+    """
+    text = _DAY.sub(_named_day, text)
     tied = re.sub(r"(?<=\d) (?=(?:%|pp|s|ms|min|h)\b|%)", GAP, text)
     return re.sub(r"(?<![\w-])-(?=\d)", MINUS, tied)
 
@@ -189,6 +194,13 @@ def days_used(days: tuple[date, ...]) -> str:
 
 def _signless(number: float, digits: int) -> str:
     return f"{number:,.{digits}f}".replace("-", MINUS)
+
+
+def _named_day(found: re.Match[str]) -> str:
+    try:
+        return day(date.fromisoformat(found[0]))
+    except ValueError:
+        return found[0]
 
 
 def _of_unit(of: MetricView, number: str) -> str:

@@ -114,11 +114,14 @@ class FormReading:
         return tuple(Problem(text, anchors.get(name, "")) for name, text in self.errors.items())
 
 
-def problem_of(refusal: GuardwaveError, anchor: str) -> Problem:
-    """Return why a form that could be read was refused, and where on the page it stands."""
+def problem_of(refusal: GuardwaveError, anchor: str, *names: str) -> Problem:
+    """Return why a form that could be read was refused, and where on the page it stands.
+
+    The names are those that it may begin with, written as they are typed.
+    """
     if refusal.status == 412:
         return Problem(_CHANGED, anchor)
-    return Problem(f"{refusal.title}. {told(refusal)}", anchor)
+    return Problem(f"{refusal.title}. {told(refusal, *names)}", anchor)
 
 
 def _is_plain(character: str) -> bool:

@@ -172,6 +172,12 @@ def notes_beside(evaluation: EvaluationView, check: CheckView) -> tuple[NoteView
     return tuple(n for n in evaluation.notes if CHECK_OF_NOTE.get(n.topic) == check.check)
 
 
+def has_untold_days(evaluation: EvaluationView) -> bool:
+    """Return whether a day did not count of which no check says so: a check tells of the last."""
+    told = " ".join(check.sentence for check in evaluation.checks)
+    return any(each.day.isoformat() not in told for each in evaluation.days.not_counted)
+
+
 class LeastPower(NamedTuple):
     """The metric whose margin a harmless guard is least often shown to keep, and how often."""
 

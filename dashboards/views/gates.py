@@ -78,7 +78,7 @@ def _render(
 ) -> str:
     page = queries.gate_page(context(), environment, guard, evaluation)
     form = form or FormReading()
-    refused = () if refusal is None else (problem_of(refusal, "promotion"),)
+    refused = () if refusal is None else (problem_of(refusal, "promotion", environment, guard),)
     return render_template(
         "gate.html",
         page=page,

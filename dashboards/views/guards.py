@@ -91,7 +91,9 @@ def _render(
     page = queries.guard_page(context(), environment, guard)
     asked = request.args.get("asked", type=int)
     form = form or FormReading()
-    refused = () if refusal is None else (problem_of(refusal, f"cohort-{cohort}"),)
+    refused = (
+        () if refusal is None else (problem_of(refusal, f"cohort-{cohort}", environment, guard),)
+    )
     fields = {name: f"{name}-{cohort}" for name in ("reason", "mode")}
     return render_template(
         "guard.html",

@@ -136,6 +136,16 @@ def test_a_sentence_keeps_units_on_the_line_and_hyphens_in_words() -> None:
     )
 
 
+def test_a_sentence_writes_a_day_with_its_month_and_leaves_what_is_no_day() -> None:
+    told = fmt.sentence(
+        "1 day does not count (2026-11-13: an outage); policy-2026-11-01, 2026-13-45"
+    )
+
+    assert plain(told) == (
+        "1 day does not count (13 November 2026: an outage); policy-2026-11-01, 2026-13-45"
+    )
+
+
 @given(st.text())
 def test_a_sentence_changes_nothing_but_spaces_and_minus_signs(text: str) -> None:
     assert plain(fmt.sentence(text)) == plain(text)

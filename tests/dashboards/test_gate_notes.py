@@ -161,3 +161,19 @@ def test_the_guard_page_shows_the_looks_of_the_newest_wave_that_had_any(render: 
 
 def test_the_gate_page_names_the_command_that_makes_the_verdict_again(render: Render) -> None:
     assert f"guardwave replay internal/{samples.GUARD}/12" in words(gate_of(render))
+
+
+def test_a_day_that_a_check_tells_of_is_not_listed_again(render: Render) -> None:
+    sentence = "7 of 7 complete days; 1 day does not count (2026-11-27: an outage)."
+    dwell: dict[str, JsonValue] = {
+        "check": "dwell",
+        "verdict": "within",
+        "sentence": sentence,
+        "numbers": {},
+    }
+
+    said = words(gate_with(render, checks=[dwell]))
+
+    assert "1 day does not count (27 November 2026: an outage)." in said
+    assert "Days that did not count" not in said
+    assert "Days that did not count when this was evaluated" in words(gate_of(render))
