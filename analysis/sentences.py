@@ -77,8 +77,8 @@ def worst(figures: Figures) -> str:
     # Of latency the estimate is as counted: what is adjusted has no ratio of its own.
     how = ""
     if figures.cuped is not None and figures.metric is Metric.LATENCY_P95:
-        how = f", adjusted by the {figures.cuped.days} days before,"
-    return f"could{how} be as {direction} as {bound(figures)}; margin {margin}"
+        how = f" adjusted by the {figures.cuped.days} days before"
+    return f"could be as {direction} as {bound(figures)}{how}; margin {margin}"
 
 
 def shown_beyond(figures: Figures) -> str:
