@@ -68,6 +68,7 @@ def test_with_cuped_the_shown_interval_is_the_adjusted_one_and_agrees_with_the_v
     assert bound in (interval.low, interval.high)
     assert interval.method == "CR2 t, CUPED"
     assert "by the 7 days before" in result.sentence
+    assert "of the variance" not in result.sentence
     if result.verdict is Verdict.WITHIN:
         assert figures.margin is not None
         harmful = -1.0 if metric.is_higher_better else 1.0
