@@ -36,6 +36,8 @@ from reducer.vocabulary import Gate, Invariant, Mode
 from tests.control_plane.web_workers import PATIENCE_S, free_port
 
 LATCHED = "lab"
+# As long as a name may be, with nothing to break it at.
+LONG = "x" * 48
 _ROOT = Path(__file__).parents[2]
 _ACTOR = Actor("tests of pages", ActorKind.BOOTSTRAP)
 _WHY = "an environment for browsers"
@@ -45,7 +47,8 @@ _WHY = "an environment for browsers"
 class LiveServer:
     """Where it listens, and a link that signs in as an admin, once.
 
-    internal is in its first enforce wave, public-cloud's shadow gate is within, lab is latched.
+    internal is in its first enforce wave, public-cloud's shadow gate is within, lab is latched,
+    and one environment has the longest name there is.
     """
 
     url: str
@@ -78,7 +81,7 @@ def served(data_dir: Path) -> Iterator[LiveServer]:
         )
         try:
             _wait_until_ready(server, url_of(settings), output)
-            names = (bootstrap.INTERNAL, bootstrap.PUBLIC, LATCHED)
+            names = (bootstrap.INTERNAL, bootstrap.PUBLIC, LATCHED, LONG)
             yield LiveServer(url_of(settings), link, names)
         finally:
             server.send_signal(signal.SIGINT)
@@ -105,6 +108,8 @@ def _past(client: redis.Redis, settings: Settings) -> str:
         evaluate_gate(context, bootstrap.PUBLIC, GUARD, asked.id, fence=fence)
     context.jobs.release(bootstrap.PUBLIC)
     _latched(context)
+    create_environment(context, LONG, requires=None, actor=_ACTOR, reason=_WHY)
+    create_rollout(context, LONG, GUARD, version_pin=(VERSION,), actor=_ACTOR, reason=_WHY)
     return sign_in_link(over(client, clock=Clock(), policies=context.policies), settings, name="me")
 
 

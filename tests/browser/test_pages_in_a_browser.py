@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from control_plane.demo.story import GUARD
 from tests.browser.conftest import Open
-from tests.browser.live import LATCHED
+from tests.browser.live import LATCHED, LONG
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -26,6 +26,12 @@ PAGES = {
 }
 # Chromium itself prints that the answer was 404, so this one is not quiet.
 PAGES_AND_ERRORS = PAGES | {"error": "/environments/nowhere"}
+LONG_NAMED = {
+    "environment": f"/environments/{LONG}",
+    "guard": f"/environments/{LONG}/guards/{GUARD}",
+    "roll back": f"/environments/{LONG}/rollback",
+    "error": f"/environments/{LONG}/guards/{GUARD}/gates/9",
+}
 GATES = [PAGES["gate"], PAGES["gate that promotes"]]
 OVERLAPPING_TEXTS = """() => {
   const boxes = [...document.querySelectorAll("svg.forest text")].map(
@@ -54,6 +60,27 @@ def test_a_page_fits_its_window(visit: Open, path: str, width: int) -> None:
     page = visit(path, viewport={"width": width, "height": 900})
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+@pytest.mark.parametrize("path", named(LONG_NAMED))
+def test_the_longest_name_of_an_environment_fits_a_window(
+    visit: Open, path: str, width: int
+) -> None:
+    page = visit(path, viewport={"width": width, "height": 900})
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("path", named(PAGES))
+def test_a_page_in_the_dark_is_printed_as_dark_on_light(visit: Open, path: str) -> None:
+    page = visit(path, color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+
+    ink = page.evaluate("getComputedStyle(document.querySelector('h1')).color")
+    assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 3 * 96
+    expect(page.get_by_role("button")).to_have_count(0)
+    expect(page.get_by_role("navigation", name="Environments")).to_be_hidden()
 
 
 @pytest.mark.parametrize("path", named(PAGES))
