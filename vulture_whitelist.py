@@ -39,6 +39,8 @@ _.tool_type
 # evidence_digest and whoever exports evidence, of whole owner-days
 _.guard_stopped
 _.stopped
+_.tokens_untold
+_.turns_untold
 _.unreliable
 _.would_stopped
 _.workers  # gunicorn_conf.py, which vulture skips
