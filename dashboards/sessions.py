@@ -94,7 +94,8 @@ def require(role: Role, environment: str) -> Identity:
     who = identity()
     if not may(who, role, environment):
         raise Forbidden(
-            f"the token {who.name} is {who.role} of {who.environment or 'every environment'}; "
-            f"this needs {role} of {environment}: sign in with such a token"
+            f"the token “{who.name}” has the role {who.role} of "
+            f"{who.environment or 'every environment'}; this needs the role {role} of "
+            f"{environment}: sign in with such a token"
         )
     return who

@@ -151,9 +151,10 @@ def check_evaluation(
             pointer="/digest",
         )
     if evaluation.verdict != Verdict.WITHIN:
+        verdict = (evaluation.verdict or "").replace("_", " ")
         raise StateConflict(
-            f"gate evaluation {evaluation.id} is {evaluation.verdict}, and only within raises a "
-            f"mode. {evaluation.sentence}",
+            f"gate evaluation {evaluation.id} is {verdict}, and only within raises a mode. "
+            f"{evaluation.sentence}",
             extras={"verdict": evaluation.verdict or ""},
         )
     check_freshness(context, environment, rollout, evaluation)

@@ -195,7 +195,8 @@ def recorded(before: Environment, violations: tuple[Violation, ...], *, answer: 
 
 
 def _reason(violation: Violation) -> str:
-    return f"Invariant {violation.invariant} was violated under guard {violation.guard}."
+    invariant = violation.invariant.replace("_", " ")
+    return f"A record of {violation.guard} violated the invariant “{invariant}”."
 
 
 def acknowledge(

@@ -79,6 +79,8 @@ def test_a_page_in_the_dark_is_printed_as_dark_on_light(visit: Open, path: str) 
 
     ink = page.evaluate("getComputedStyle(document.querySelector('h1')).color")
     assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 3 * 96
+    for here in page.locator(".ladder .here").all():
+        expect(here).to_have_css("background-color", "rgba(0, 0, 0, 0)")
     expect(page.get_by_role("button")).to_have_count(0)
     expect(page.get_by_role("navigation", name="Environments")).to_be_hidden()
 

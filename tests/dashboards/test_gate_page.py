@@ -85,7 +85,8 @@ def test_a_viewer_sees_who_could_promote(render: Render) -> None:
     )
 
     assert "/promotions" not in page
-    assert "The token eyes is viewer; this needs operator of internal." in words(page)
+    said = "The token “eyes” has the role viewer; this needs the role operator of internal."
+    assert said in words(page)
 
 
 def test_a_check_shows_only_the_numbers_that_its_sentence_leaves_out(render: Render) -> None:

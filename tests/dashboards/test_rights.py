@@ -47,7 +47,7 @@ def test_a_viewer_changes_nothing(sign_in: SignIn, path: str) -> None:
     )
 
     assert answer.status_code == 403
-    assert "this needs operator of internal" in answer.text
+    assert "this needs the role operator of internal" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_a_viewer_sees_only_the_environments_of_the_token(render: Render) -> Non
     said = words(rollback_of(render, identity=VIEWER, can_change=False))
 
     assert "public-cloud" not in said
-    assert "this needs operator of internal" in said
+    assert "this needs the role operator of internal" in said
 
 
 def test_of_many_open_violations_it_is_said_how_many_are_shown(render: Render) -> None:

@@ -118,7 +118,8 @@ def test_a_promotion_names_its_evaluation_in_the_audit(warned):
 )
 def test_only_within_raises_a_mode(life, verdict, status):
     evaluation = life.within(verdict=verdict.value, status=status)
-    with pytest.raises(StateConflict, match=f"is {verdict}, and only within raises a mode"):
+    word = verdict.replace("_", " ")
+    with pytest.raises(StateConflict, match=f"is {word}, and only within raises a mode"):
         life.ask_promotion(evaluation, Mode.WARN)
 
 
