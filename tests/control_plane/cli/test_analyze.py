@@ -171,7 +171,7 @@ def test_arms_may_have_other_names(tmp_path):
 def test_sentences_say_the_arms_by_their_own_names():
     forth = answer(FILE.stem)["metrics"]["completion"]
     back = answer(FILE.stem, "--treated", "warn", "--control", "enforce")["metrics"]["completion"]
-    enforce, warn = (f"{100 * forth[side]:.1f} % {arm}" for side, arm in SIDES)
+    enforce, warn = (f"{100 * forth[side]:.2f} % {arm}" for side, arm in SIDES)
     assert f"completion {enforce} v {warn}, difference" in forth["sentence"]
     assert f"completion {warn} v {enforce}, difference" in back["sentence"]
 
