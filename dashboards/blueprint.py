@@ -12,6 +12,7 @@ from dashboards.headers import harden
 from dashboards.same_origin import refuse_foreign_forms
 from dashboards.sessions import ask_for_sign_in, visible
 from dashboards.theme import COOKIE, COOKIE_SECONDS, Theme, chosen_theme, own_path, parse_theme
+from dashboards.ways_on import frame_now, ways_on
 
 blueprint = Blueprint("pages", __name__, template_folder="templates")
 blueprint.before_request(refuse_foreign_forms)
@@ -27,9 +28,11 @@ def frame_values() -> dict[str, object]:
     return {
         **modules,
         "asset": asset,
+        "frame_now": frame_now,
         "page_path": page_path,
         "page_address": page_address,
         "visible": visible,
+        "ways_on": ways_on,
         "theme": chosen_theme(),
         "themes": tuple(Theme),
         "signed_in": g.get("identity"),

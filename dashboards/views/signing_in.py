@@ -25,7 +25,8 @@ def sign_in_form() -> Response | tuple[str, int]:
     code = request.args.get("code")
     if code is None:
         return _form("", 200)
-    return _begin(sign_in_with_code(context(), code), _SPENT_LINK)
+    found = sign_in_with_code(context(), code)
+    return _form("", 401, refusal=_SPENT_LINK) if found is None else _begin(found)
 
 
 @blueprint.post("/sign-in")
@@ -34,7 +35,8 @@ def sign_in() -> Response | tuple[str, int]:
     token = request.form.get("token", "").strip()
     if not token:
         return _form("Paste a token to sign in.", 400)
-    return _begin(identify(context(), token), _UNKNOWN)
+    found = identify(context(), token)
+    return _form(_UNKNOWN, 401) if found is None else _begin(found)
 
 
 @blueprint.post("/sign-out")
@@ -45,12 +47,10 @@ def sign_out() -> Response:
     return redirect(url_for(".sign_in_form"), code=303)
 
 
-def _begin(identity: Identity | None, refusal: str) -> Response | tuple[str, int]:
-    if identity is None:
-        return _form(refusal, 401)
+def _begin(identity: Identity) -> Response | tuple[str, int]:
     if identity.role not in PAGE_ROLES:
         return _form(
-            f"The token {identity.name} has the role {identity.role}, which is for programs. "
+            f"The token “{identity.name}” has the role {identity.role}, which is for programs. "
             f"Sign in with one of {', '.join(PAGE_ROLES)}.",
             403,
         )
@@ -58,8 +58,9 @@ def _begin(identity: Identity | None, refusal: str) -> Response | tuple[str, int
     return redirect(own_path(request.values.get("next")) or url_for(".overview"), code=303)
 
 
-def _form(error: str, status: int) -> tuple[str, int]:
+def _form(error: str, status: int, *, refusal: str = "") -> tuple[str, int]:
+    """Return the form, with what is wrong with its token, or a refusal of something else."""
     back = own_path(request.values.get("next")) or ""
     return render_template(
-        "sign_in.html", error=error, back=back, draft_waits=draft_waits()
+        "sign_in.html", error=error, refusal=refusal, back=back, draft_waits=draft_waits()
     ), status

@@ -67,7 +67,8 @@ def test_a_one_time_link_works_once(
     page = context.new_page()
     page.goto(live_server.sign_in_url)
 
-    expect(page.locator("#token-error")).to_contain_text("was used already")
+    expect(page.get_by_role("alert")).to_contain_text("was used already")
+    expect(page.get_by_label("Token")).not_to_have_attribute("aria-invalid", "true")
     context.close()
 
 

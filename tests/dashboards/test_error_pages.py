@@ -1,12 +1,18 @@
 """Errors are pages in guardwave's words: what happened, as a sentence, and where to go on."""
 
+import re
+
 import pytest
 from flask import Flask, g
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
+from control_plane.context import Context
 from dashboards.problems import problem_page
-from tests.dashboards.conftest import SignIn
+from reducer.vocabulary import Role
+from tests.dashboards.conftest import GUARD_PATH, HERE, SignIn
 from tests.dashboards.reading import words
+from tests.dashboards.samples import GUARD
+from tests.dashboards.test_acknowledgement_form import violated
 
 
 @pytest.mark.parametrize(
@@ -62,3 +68,69 @@ def test_a_program_gets_a_problem_for_a_form_that_was_not_sent_from_a_page(app: 
     answer = client.post("/theme", headers={"Accept": "application/json"})
 
     assert (answer.status_code, answer.mimetype) == (403, "application/problem+json")
+
+
+def ways_on(page: str) -> list[str]:
+    """Return the links that an error page offers, and check that its title says error."""
+    assert "<title>Error: " in page
+    (found,) = re.findall(r'<ul class="ways-on">(.*?)</ul>', page, flags=re.DOTALL)
+    return re.findall(r">([^<]+)</a>", found)
+
+
+@pytest.mark.parametrize(
+    ("path", "ways"),
+    [
+        pytest.param(
+            f"{GUARD_PATH}/gates/99",
+            [f"{GUARD} in internal", "internal", "All environments"],
+            id="an evaluation",
+        ),
+        pytest.param(
+            "/environments/internal/guards/none", ["internal", "All environments"], id="a guard"
+        ),
+        pytest.param("/environments/nowhere/rollback", ["All environments"], id="an environment"),
+        pytest.param("/no/such/page", ["All environments"], id="a page"),
+    ],
+)
+def test_an_error_leads_on_to_what_of_its_address_exists(
+    sign_in: SignIn, path: str, ways: list[str]
+) -> None:
+    page = sign_in(Role.ADMIN).get(path).text
+
+    assert ways_on(page) == ways
+
+
+def test_who_may_not_can_sign_in_with_another_token_and_come_back(sign_in: SignIn) -> None:
+    page = (
+        sign_in(Role.VIEWER).post(f"{GUARD_PATH}/gates", headers=HERE, data={"gate": "shadow"}).text
+    )
+
+    assert "Sign in with another token" in ways_on(page)
+    assert f'/sign-in?next={GUARD_PATH.replace("/", "%2F")}"' in page
+
+
+def test_an_error_names_no_environment_that_the_token_may_not_see(sign_in: SignIn) -> None:
+    page = sign_in(Role.VIEWER, "public-cloud").get("/environments/internal").text
+
+    assert ways_on(page) == ["Sign in with another token", "All environments"]
+    assert 'href="/environments/internal"' not in page
+
+
+def test_an_error_under_a_latch_leads_to_what_holds_the_environment(
+    sign_in: SignIn, control: Context
+) -> None:
+    violated(control, "one")
+    page = sign_in().get(f"{GUARD_PATH}/gates/99").text
+
+    assert "See why internal is held in shadow" in ways_on(page)
+    assert '<nav aria-label="Environments">' in page
+    assert 'href="/environments/internal/rollback#acknowledgement"' in page
+
+
+def test_an_error_for_who_is_not_signed_in_offers_the_overview_alone(app: Flask) -> None:
+    page = (
+        app.test_client().post(f"{GUARD_PATH}/gates", headers={"Sec-Fetch-Site": "cross-site"}).text
+    )
+
+    assert ways_on(page) == ["All environments"]
+    assert "<nav aria" not in page

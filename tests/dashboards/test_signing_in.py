@@ -70,6 +70,8 @@ def test_a_bad_token_does_not_sign_in(pages: Flask, token: str, status: int, sai
 
     assert answer.status_code == status
     assert said in answer.text
+    assert "aria-invalid" in answer.text
+    assert "<title>Error: Sign in" in answer.text
     assert "Set-Cookie" not in answer.headers
 
 
@@ -92,6 +94,8 @@ def test_a_one_time_link_signs_in_once(pages: Flask, control: Context) -> None:
     assert (first.status_code, first.headers["Location"]) == (303, "/")
     assert second.status_code == 401
     assert "used already" in second.text
+    assert "aria-invalid" not in second.text
+    assert "<title>Error: Sign in" in second.text
 
 
 def test_a_revoked_token_ends_its_sessions(pages: Flask, control: Context) -> None:
