@@ -162,7 +162,7 @@ def test_the_newest_verdict_stands_at_the_top_with_the_way_to_its_gate(render: R
     page = guard_of(render)
     top = page[: page.index('<dl class="facts wide">')]
 
-    assert "Not proven: completion 93.1 % enforced" in words(top)
+    assert "Completion 93.1 % enforced" in words(top)
     assert f'/environments/internal/guards/{samples.GUARD}/gates/12"' in top
 
 
@@ -196,7 +196,7 @@ def test_earlier_evaluations_are_folded_to_a_line_each(render: Render) -> None:
     said = words(guard_of(render, page=replace(samples.GUARD_PAGE, evaluations=many)))
 
     assert "9 earlier evaluations" in said
-    assert said.count(samples.UNPROVEN) == EVALUATIONS_UNFOLDED + 1
+    assert said.count("Completion 93.1 % enforced") == EVALUATIONS_UNFOLDED + 1
     assert "Those before evaluation 9 are listed by" in said
 
 
