@@ -119,3 +119,9 @@ def test_looks_after_the_evaluation_are_counted_and_left_to_the_guard(render: Re
     said = words(gate_of(render, page))
 
     assert "2 later looks, after this evaluation: see the guard" in said
+
+
+def test_what_unproven_means_is_said_where_the_verdict_is_unproven(render: Render) -> None:
+    unproven = replace(samples.GATE_PAGE, evaluation=samples.evaluation(verdict="unproven"))
+
+    assert "Absence of proof never promotes" in words(gate_of(render, unproven))

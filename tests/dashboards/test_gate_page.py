@@ -48,7 +48,7 @@ def test_the_gate_page_shows_sentence_checks_plot_and_table(render: Render) -> N
     assert "84,198 of 84,322 ended prompts are whole" in said
     assert "6 metrics: 2 within, 1 unproven, 1 no data, 1 beyond." in said
     assert "-2.04 to +0.44 pp" in said
-    assert "Absence of proof never promotes" in said
+    assert "Absence of proof never promotes" not in said
     assert "intake outage of 12 min" in said
 
 
