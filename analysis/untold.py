@@ -1,7 +1,9 @@
-"""What ended prompts did not tell: with too much of it a metric is no data.
+"""What prompts did not tell: with too much of it a metric is no data.
 
-A host may end a prompt without its tokens, its turns or its duration. None of it is in any sum, so
-the cohort that leaves more of it out looks cheaper or faster than it is, whatever it did.
+A host may end a prompt without its tokens, its turns or its duration, or never end it. None of it
+is in any sum, so the cohort that leaves more of it out looks cheaper or faster than it is, whatever
+it did. Every fleet loses some prompts: of those without an end only what one cohort has more than
+the other counts.
 """
 
 from collections.abc import Mapping
@@ -36,7 +38,7 @@ Untold: TypeAlias = Mapping[Metric, Mapping[Cohort, Share]]
 def untold_of(
     owner_days: pd.DataFrame, durations: Durations | None, cohorts: tuple[Cohort, Cohort]
 ) -> Untold:
-    """Return, by metric and cohort, the ended prompts that did not tell it.
+    """Return, by metric and cohort, the prompts that did not tell it: see `beyond_the_other`.
 
     `owner_days` are those of the days used, and `durations` what they told of time. A metric is
     lacking where nobody knows: without its column in `COLUMNS`, or without durations. Prompts are
@@ -45,14 +47,31 @@ def untold_of(
     Raises:
         ValueError: naming column, row and value where more are untold than ended.
     """
-    by_cohort = {
-        cohort: shares_of(owner_days[owner_days[COHORT] == cohort.value], durations)
-        for cohort in dict.fromkeys(cohorts)
-    }
+    rows = {cohort: owner_days[owner_days[COHORT] == cohort.value] for cohort in cohorts}
+    by_cohort = {cohort: shares_of(own, durations) for cohort, own in rows.items()}
+    beyond = beyond_the_other({cohort: _unended(own) for cohort, own in rows.items()})
     metrics = dict.fromkeys(metric for own in by_cohort.values() for metric in own)
     return {
-        metric: {cohort: own[metric] for cohort, own in by_cohort.items()} for metric in metrics
+        metric: {
+            cohort: Share(own[metric].part + beyond[cohort], own[metric].whole + beyond[cohort])
+            for cohort, own in by_cohort.items()
+        }
+        for metric in metrics
     }
+
+
+def beyond_the_other(unended: Mapping[Cohort, Share]) -> Mapping[Cohort, int]:
+    """Return how many prompts of each cohort have no end, beyond the other cohort's share.
+
+    `unended` are the prompts without an end of all that started. What both cohorts lose alike
+    leaves their ratio as it is.
+    """
+    shares = {
+        cohort: Fraction(own.part, own.whole) if own.whole else Fraction(0)
+        for cohort, own in unended.items()
+    }
+    least = min(shares.values(), default=Fraction(0))
+    return {cohort: max(0, int(own.part - least * own.whole)) for cohort, own in unended.items()}
 
 
 def shares_of(owner_days: pd.DataFrame, durations: Durations | None) -> Mapping[Metric, Share]:
@@ -94,6 +113,14 @@ def why_untold_before(shares: Mapping[Metric, Share]) -> Mapping[Metric, str]:
 def is_too_much(own: Share) -> bool:
     """Whether so much is untold that the rest says nothing of the whole."""
     return own.part > MOST_UNTOLD * own.whole
+
+
+def _unended(owner_days: pd.DataFrame) -> Share:
+    """Return the prompts without an end; none where the frame does not tell both."""
+    if not {STARTED, ENDED} <= {*owner_days.columns}:
+        return Share(0, 0)
+    started = int(owner_days[STARTED].sum())
+    return Share(max(0, started - int(owner_days[ENDED].sum())), started)
 
 
 def _untimed(owner_days: pd.DataFrame, durations: Durations, whole: str) -> Share:

@@ -111,6 +111,29 @@ def days_frame(*rows: tuple[str, str, int, int, int]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=names)
 
 
+@pytest.mark.parametrize(
+    ("enforced", "control", "beyond"),
+    [
+        pytest.param((100, 100), (100, 100), (0, 0), id="every prompt ended"),
+        pytest.param((100, 90), (1_000, 900), (0, 0), id="both lost a tenth"),
+        pytest.param((100, 60), (1_000, 900), (30, 0), id="the treated lost more"),
+        pytest.param((100, 90), (1_000, 700), (0, 200), id="the reference lost more"),
+        pytest.param((0, 0), (1_000, 700), (0, 300), id="of the treated nothing started"),
+    ],
+)
+def test_prompts_without_an_end_tell_nothing_as_far_as_one_cohort_has_more(
+    enforced, control, beyond
+):
+    rows = pd.DataFrame(
+        [("a", "enforced", *enforced, 0), ("b", "control", *control, 0)],
+        columns=["owner", "cohort", "started", "ended", "tokens_untold"],
+    )
+    assert untold_of(rows, None, PAIR)[Metric.TOKENS] == {
+        cohort: Share(more, ended + more)
+        for cohort, (_, ended), more in zip(PAIR, (enforced, control), beyond, strict=True)
+    }
+
+
 def test_untold_prompts_are_counted_by_cohort_and_metric():
     rows = days_frame(
         ("a", "enforced", 4, 1, 0),
@@ -279,11 +302,14 @@ def test_a_look_that_cannot_see_one_metric_still_sees_the_others():
 
 
 def owners_file(**columns: str) -> pd.DataFrame:
-    """Return a reference file with columns more: texts, or "*" for one of each owner's prompts."""
+    """Return a reference file with columns more: "*" is one of each owner's prompts, "all" all."""
     table = pd.read_csv(REFERENCES / "dev-1-lognormal-aa.csv", dtype=str, keep_default_na=False)
     one = np.where(table["prompts"] == "0", "0", "1")
     for name, text in columns.items():
-        table[name] = one if text == "*" else text
+        if text == "*":
+            table[name] = one
+        else:
+            table[name] = table["prompts"] if text == "all" else text
     return table
 
 
@@ -300,7 +326,9 @@ def without_the_slowest(file: pd.DataFrame) -> pd.DataFrame:
             owners_file(tokens_untold="0", turns_untold="0"), set(), id="a file that told all"
         ),
         pytest.param(owners_file(tokens_untold="*"), {Metric.TOKENS}, id="one prompt of each"),
-        pytest.param(owners_file(ended="*", turns_untold="*"), {Metric.TURNS}, id="all that ended"),
+        pytest.param(
+            owners_file(ended="all", turns_untold="all"), {Metric.TURNS}, id="all that ended"
+        ),
         pytest.param(
             without_the_slowest(owners_file()), {Metric.LATENCY_P95}, id="the slowest of each"
         ),
