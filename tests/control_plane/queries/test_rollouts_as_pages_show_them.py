@@ -213,8 +213,8 @@ def test_the_rollback_page_shows_the_last_one_and_the_latch(life):
     assert page.last is not None
     assert page.last.is_automatic
     assert page.latched is not None
-    assert page.latched.violation is not None
-    assert page.latched.violation.invariant is Invariant.CANCELLED_COUNTED
+    (violation,) = page.latched.violations
+    assert violation.invariant is Invariant.CANCELLED_COUNTED
 
 
 def test_violations_of_an_untrusted_host_are_no_violations_of_the_rollout(life):
