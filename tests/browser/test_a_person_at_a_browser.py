@@ -4,7 +4,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
 from control_plane.demo.story import GUARD
 from tests.browser.conftest import Open
@@ -112,3 +112,47 @@ def test_a_look_is_remembered_without_a_flash(visit: Open) -> None:
 
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.get_by_role("heading", level=1)).to_have_text("All environments")
+
+
+def test_a_look_changes_where_the_page_stands_and_keeps_what_was_typed(
+    visit: Open, said: list[str]
+) -> None:
+    page = visit(PAGES["roll back"], color_scheme="light")
+    page.get_by_label("Reason").fill("half a reason")
+    page.get_by_role("button", name="Dark").click()
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Reason")).to_have_value("half a reason")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert said == []
+
+
+def test_a_refused_form_begins_at_its_summary_and_leads_to_the_field(visit: Open) -> None:
+    page = visit(PAGES["acknowledge"])
+    # Ten spaces pass the browser's own check of the length.
+    page.get_by_label("Reason").first.fill(" " * 12)
+    page.get_by_role("button", name="Acknowledge violation 1").click()
+
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_in_viewport()
+    expect(summary).to_be_focused()
+    expect(page).to_have_title(re.compile("^Error: "))
+    assert Axe().run(page, options=RULES).violations_count == 0
+    summary.get_by_role("link").click()
+    expect(page.locator("#acknowledgement-reason")).to_be_focused()
+
+
+def test_a_page_left_open_says_that_it_is_old(visit: Open) -> None:
+    page = visit(PAGES["acknowledge"])
+    changed = page.locator("#now .banner")
+    expect(changed).to_have_count(0)
+
+    def of_before(route: Route) -> None:
+        route.continue_(url=re.sub("state=[0-9a-f]+", "state=" + "0" * 16, route.request.url))
+
+    page.route("**/fragments/**", of_before)
+
+    expect(changed).to_contain_text("has changed since this page was shown.")
+    assert Axe().run(page, options=RULES).violations_count == 0
