@@ -211,8 +211,10 @@ def _why_refused(
     try:
         check_evaluation(context, environment, rollout, newest, request=request)
     except GuardwaveError as refusal:
-        sentence = str(refusal)
-        return f"{sentence[0].upper()}{sentence[1:].removesuffix('.')}."
+        sentence = f"{str(refusal).removesuffix('.')}."
+        # A name stays as it is typed, also where it begins a sentence.
+        is_name = sentence.split(maxsplit=1)[0] in {environment.name, rollout.guard}
+        return sentence if is_name else sentence[0].upper() + sentence[1:]
     return None
 
 
