@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -95,6 +96,18 @@ class _Policy(_Section):
                     )
         return dict(margins)
 
+    @field_validator("environments")
+    @classmethod
+    def _let_one_be_first(cls, environments: dict[str, _Environment]) -> dict[str, _Environment]:
+        required = {name: each.requires for name, each in environments.items()}
+        try:
+            TopologicalSorter(required).prepare()
+        except CycleError as error:
+            # Each of the cycle is required by the one before it.
+            chain = " requires ".join(reversed(error.args[1]))
+            raise ValueError(f"{chain}: no step could be the first; take one of them out") from None
+        return environments
+
 
 @dataclass(frozen=True, slots=True)
 class Policies:
@@ -159,7 +172,7 @@ def _refusal(error: ValidationError) -> SettingsError:
         case "missing":
             return SettingsError(_VARIABLE, field, "add it, there is no default")
         case "value_error":
-            # Of the margins: the message names gate, metric and value.
+            # Of margins and requirements: the message names what is wrong and its value.
             return SettingsError(_VARIABLE, field, first["msg"].removeprefix("Value error, "))
         case _:
             return SettingsError(_VARIABLE, f"{field} = {value}", first["msg"])

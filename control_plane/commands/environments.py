@@ -106,7 +106,7 @@ def create_environment(
 
     Raises:
         InvalidField: a name does not have an environment name's form, or the reason is too short.
-        RuleViolated: it would require itself.
+        RuleViolated: it would require itself, or one that does not exist.
         StateConflict: it exists and requires others.
     """
     check_environment_name(name)
@@ -128,12 +128,24 @@ def create_environment(
                     "requires is set once, when it is created"
                 )
             return found, False
+        _check_required(context, name, named or ())
         created = new_environment(context, name, requires=named or ())
         note = Note(actor, Action.ENVIRONMENT_CREATED, name, reason)
         if commit(context, None, Change(created, (), note, None)):
             stored = context.environments.load(name)
             assert stored is not None  # it was committed just now, and nothing deletes one
             return stored, True
+
+
+def _check_required(context: Context, name: str, required: tuple[str, ...]) -> None:
+    """Check that what a new environment requires is there: then none can require each other."""
+    unknown = [each for each in required if context.environments.load(each) is None]
+    if unknown:
+        raise rule_violated(
+            f"{', '.join(unknown)} does not exist, and what {name} requires is set once; create "
+            "what is required first, or leave it out",
+            pointer="/requires",
+        )
 
 
 def create_rollout(
@@ -149,7 +161,8 @@ def create_rollout(
     """Create a rollout in shadow, its shadow wave open; answer it and whether it is new.
 
     Raises:
-        StateConflict: the rollout exists with another pin; a new wave changes a pin.
+        StateConflict: the rollout exists with another pin, which a new wave changes in shadow, or
+            with another source of evidence, which is set once.
     """
     check_guard_name(guard)
     reason = check_reason(reason)
@@ -158,10 +171,15 @@ def create_rollout(
     def decide(before: Environment) -> Decision[tuple[Rollout, bool]]:
         held = context.environments.rollout(environment, guard)
         if held is not None:
-            if held.version_pin != pin or held.evidence_source is not evidence_source:
+            if held.evidence_source is not evidence_source:
+                raise StateConflict(
+                    f"the rollout exists with evidence_source {held.evidence_source}, which is set "
+                    f"once, not {evidence_source}; another environment can have another source"
+                )
+            if held.version_pin != pin:
                 raise StateConflict(
                     f"the rollout exists with version_pin {list(held.version_pin)}; start a wave "
-                    "with POST .../waves to change it"
+                    "with POST .../waves to narrow it, or in shadow to change it"
                 )
             return Unchanged((bound_by_policy(context, held), False))
         created = Rollout(

@@ -107,6 +107,26 @@ def test_a_wrong_value_is_named_with_field_value_and_what_is_allowed(line, words
         parse(changed(line))
 
 
+@pytest.mark.parametrize(
+    ("requires", "words"),
+    [
+        pytest.param({"a": "a"}, "a requires a: no step could be the first", id="itself"),
+        pytest.param(
+            {"a": "b", "b": "c", "c": "a"},
+            "a requires b requires c requires a|b requires c requires a requires b"
+            "|c requires a requires b requires c",
+            id="three in a circle",
+        ),
+    ],
+)
+def test_environments_that_wait_for_each_other_are_refused(requires, words):
+    tables = "".join(
+        f"[environments.{name}]\nrequires = ['{other}']\n" for name, other in requires.items()
+    )
+    with pytest.raises(SettingsError, match=words):
+        parse(f"{SHIPPED}\n{tables}")
+
+
 def test_alpha_of_the_gates_may_not_be_loosened():
     with pytest.raises(SettingsError, match=r"GUARDWAVE_POLICY='alpha = 0.1'.*0.05"):
         parse(SHIPPED.replace("alpha = 0.05", "alpha = 0.1", 1))

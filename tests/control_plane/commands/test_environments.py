@@ -7,6 +7,7 @@ import pytest
 from control_plane.commands.environments import create_environment, create_rollout
 from control_plane.commands.owners import state_owner_facts
 from control_plane.errors import InvalidField, NotFound, RuleViolated, StateConflict
+from reducer.rollout.state import EvidenceSource
 from reducer.vocabulary import Mode
 from tests.control_plane.hosts import Host, Prompt, assigned, pseudonym_in
 from tests.control_plane.worlds import (
@@ -30,8 +31,18 @@ def create(context, name=ENVIRONMENT, *, requires=None, reason=WHY):
     return create_environment(context, name, requires=requires, actor=OPERATOR, reason=reason)
 
 
-def roll_out(context, guard=GUARD, *, pin=(VERSION,)):
-    return create_rollout(context, ENVIRONMENT, guard, version_pin=pin, actor=OPERATOR, reason=WHY)
+def roll_out(
+    context, guard=GUARD, *, pin=(VERSION,), evidence_source: EvidenceSource = EvidenceSource.EVENTS
+):
+    return create_rollout(
+        context,
+        ENVIRONMENT,
+        guard,
+        version_pin=pin,
+        actor=OPERATOR,
+        reason=WHY,
+        evidence_source=evidence_source,
+    )
 
 
 def entries(context) -> int:
@@ -63,13 +74,21 @@ def test_an_environment_cannot_require_itself(context):
     assert context.environments.names() == ()
 
 
+def test_an_environment_requires_only_what_is_there(context):
+    with pytest.raises(RuleViolated, match=r"intrenal does not exist.*create what is required"):
+        create(context, "public", requires=("intrenal",))
+    assert context.environments.names() == ()
+
+
 def test_requiring_an_environment_twice_is_requiring_it_once(context):
+    create(context)
     found, _ = create(context, "public", requires=("internal", "internal"))
     assert found.requires == ("internal",)
     assert create(context, "public", requires=("internal",)) == (found, False)
 
 
 def test_what_an_environment_requires_is_set_once(context):
+    create(context)
     create(context, "public", requires=("internal",))
     assert create(context, "public")[1] is False
     with pytest.raises(StateConflict, match=r"requires \['internal'\]"):
@@ -88,6 +107,8 @@ def test_a_rollout_is_made_once_in_shadow_with_its_wave_open(context):
     assert roll_out(context) == (rollout, False)
     with pytest.raises(StateConflict, match=r"version_pin .*POST .*waves"):
         roll_out(context, pin=("9.9",))
+    with pytest.raises(StateConflict, match="evidence_source events, which is set once"):
+        roll_out(context, evidence_source=EvidenceSource.COUNTERS)
     assert entries(context) == 2
 
 
