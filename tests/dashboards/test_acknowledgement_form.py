@@ -86,8 +86,8 @@ def test_every_open_violation_is_listed(sign_in: SignIn, control: Context) -> No
     said = words(sign_in().get(PAGE).text)
 
     assert "2 open violations, newest first" in said
-    assert "2contract violation" in said
-    assert "1contract violation" in said
+    assert "Violation 2contract violation" in said
+    assert "Violation 1contract violation" in said
 
 
 def test_the_guard_page_counts_what_latched_though_it_closed_the_wave(

@@ -118,7 +118,7 @@ def test_an_automatic_rollback_is_acknowledged_on_what_was_shown(render: Render)
     assert "3 open violations, newest first" in words(shown)
     row = f"contract violation a record that the telemetry contract calls impossible{GUARD}"
     for number in (17, 16, 15):
-        assert f"{number}{row}● enforce8" in words(shown)
+        assert f"Violation {number}{row}● enforce8" in words(shown)
     assert '/environments/internal/rollbacks/2/acknowledgement"' in shown
     assert 'name="last_violation" value="17"' in shown
     assert 'name="etag" value="&#34;e31&#34;"' in shown
