@@ -1,40 +1,22 @@
 """One gate evaluation: its sentence, checks, forest plot and table, and the promotion it allows."""
 
-from flask import redirect, render_template, request, url_for
+from flask import redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
 from control_plane.access import actor_of
-from control_plane.commands import evaluations, promotions
-from control_plane.errors import GuardwaveError, InvalidField
+from control_plane.commands import promotions
+from control_plane.errors import GuardwaveError
 from control_plane.queries import gates as queries
 from dashboards.blueprint import blueprint
 from dashboards.drafts import take_draft
 from dashboards.forms import FormReading, problem_of
 from dashboards.plots import forest_plot, verdict_counts
 from dashboards.sessions import can_change, context, require
-from reducer.vocabulary import Gate, Role
+from reducer.vocabulary import Role
 
-_GATES = "/environments/<environment>/guards/<guard>/gates"
-_EVALUATION = f"{_GATES}/<int:evaluation>"
+_EVALUATION = "/environments/<environment>/guards/<guard>/gates/<int:evaluation>"
 # The ids that the page gives the fields of its form.
 _FIELDS = {"reason": "promote-reason", "confirm": "confirm"}
-
-
-@blueprint.post(_GATES)
-def evaluate(environment: str, guard: str) -> Response:
-    """Ask for an evaluation of the phase's gate; the worker makes it."""
-    who = require(Role.OPERATOR, environment)
-    word = request.form.get("gate", "")
-    gate = next((gate for gate in Gate if gate.value == word), None)
-    if gate is None:
-        raise InvalidField(
-            f"gate is {word or 'missing'}; it is one of {', '.join(Gate)}", pointer="/gate"
-        )
-    asked = evaluations.request_evaluation(
-        context(), environment, guard, gate=gate, actor=actor_of(who)
-    )
-    address = url_for(".guard", environment=environment, guard=guard, asked=asked.id)
-    return redirect(f"{address}#evaluations", code=303)
 
 
 @blueprint.get(_EVALUATION)

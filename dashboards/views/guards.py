@@ -1,19 +1,20 @@
-"""One rollout in full, and the form that sets a cohort's mode lower."""
+"""One rollout in full, and the forms that set a cohort's mode lower and evaluate its gate."""
 
 from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from control_plane.access import actor_of
 from control_plane.commands import cohorts as commands
-from control_plane.errors import GuardwaveError
+from control_plane.commands import evaluations
+from control_plane.errors import GuardwaveError, InvalidField
 from control_plane.queries import overview as queries
 from control_plane.state import EvaluationStatus
 from dashboards.blueprint import blueprint
 from dashboards.drafts import take_draft
-from dashboards.forms import FormReading, problem_of
+from dashboards.forms import FormReading, Problem, problem_of
 from dashboards.sessions import can_change, context, require
 from reducer.rollout.phases import gate_for
-from reducer.vocabulary import Role
+from reducer.vocabulary import Gate, Role
 
 DAYS_UNFOLDED = 10
 EVALUATIONS_UNFOLDED = 3
@@ -51,7 +52,8 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
             if_match=form.text("etag") or None,
         )
     except GuardwaveError as error:
-        page = _render(environment, guard, form=form, cohort=cohort, refusal=error)
+        refusal = problem_of(error, f"cohort-{cohort}", environment, guard)
+        page = _render(environment, guard, form=form, cohort=cohort, refusal=refusal)
         return page, error.status
     address = url_for(
         ".guard",
@@ -61,6 +63,27 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
         cut=1 if form.is_cut else None,
     )
     return redirect(f"{address}#cohorts", code=303)
+
+
+@blueprint.post("/environments/<environment>/guards/<guard>/gates")
+def evaluate(environment: str, guard: str) -> Response | tuple[str, int]:
+    """Ask for an evaluation of the phase's gate; the worker makes it."""
+    who = require(Role.OPERATOR, environment)
+    word = request.form.get("gate", "")
+    gate = next((gate for gate in Gate if gate.value == word), None)
+    if gate is None:
+        raise InvalidField(
+            f"gate is {word or 'missing'}; it is one of {', '.join(Gate)}", pointer="/gate"
+        )
+    try:
+        asked = evaluations.request_evaluation(
+            context(), environment, guard, gate=gate, actor=actor_of(who)
+        )
+    except GuardwaveError as error:
+        refusal = problem_of(error, "evaluations", environment, guard)
+        return _render(environment, guard, refusal=refusal), error.status
+    address = url_for(".guard", environment=environment, guard=guard, asked=asked.id)
+    return redirect(f"{address}#evaluations", code=303)
 
 
 @blueprint.get("/fragments/environments/<environment>/guards/<guard>/evaluations/<int:asked>")
@@ -85,15 +108,13 @@ def _render(
     *,
     form: FormReading | None = None,
     cohort: str | None = None,
-    refusal: GuardwaveError | None = None,
+    refusal: Problem | None = None,
     changed: str | None = None,
 ) -> str:
     page = queries.guard_page(context(), environment, guard)
     asked = request.args.get("asked", type=int)
     form = form or FormReading()
-    refused = (
-        () if refusal is None else (problem_of(refusal, f"cohort-{cohort}", environment, guard),)
-    )
+    refused = () if refusal is None else (refusal,)
     fields = {name: f"{name}-{cohort}" for name in ("reason", "mode")}
     return render_template(
         "guard.html",

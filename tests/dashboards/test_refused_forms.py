@@ -80,6 +80,18 @@ def test_a_form_that_is_not_carried_out_says_so_at_the_top_and_links_to_where(
     assert f">{data['reason'].strip()}</textarea>" in page
 
 
+def test_an_evaluation_that_cannot_be_asked_for_is_told_on_the_page_of_its_guard(
+    sign_in: SignIn,
+) -> None:
+    answer = sign_in().post(f"{GUARD_PATH}/gates", headers=HERE, data={"gate": "warn"})
+    (summary,) = SUMMARY.findall(answer.text)
+
+    assert answer.status_code == 422
+    assert "The phase is shadow, its gate is shadow; warn cannot be evaluated." in words(summary)
+    assert 'href="#evaluations"' in summary
+    assert re.findall(r'name="next" value="([^"]*)"', answer.text) == [GUARD_PATH]
+
+
 def test_a_page_without_a_fault_has_no_summary(sign_in: SignIn) -> None:
     for path in (PAGE, GUARD_PATH):
         page = sign_in().get(path).text
