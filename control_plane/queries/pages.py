@@ -150,13 +150,13 @@ class GuardCard:
     def waits_in_vain(self) -> bool:
         """Whether evaluating the running wave again would use the same days: it declared no more.
 
-        An evaluation that is within needs no other.
+        An evaluation that is within or beyond needs no other.
         """
         return (
             self.gate is not None
             and self.wave is not None
             and self.is_of_running_wave
-            and self.gate.verdict is not Verdict.WITHIN
+            and self.gate.verdict not in {Verdict.WITHIN, Verdict.BEYOND}
             and self.gate.days_used >= self.wave.final_days
         )
 

@@ -125,6 +125,7 @@ def test_without_records_the_next_step_is_to_send_some(
         pytest.param(7, {"days_used": 5}, 0, id="days are still to come"),
         pytest.param(7, {"days_used": 7, "wave": 2}, 0, id="an older wave"),
         pytest.param(7, {"days_used": 7, "verdict": Verdict.WITHIN}, 0, id="within"),
+        pytest.param(7, {"days_used": 7, "verdict": Verdict.BEYOND}, 0, id="beyond"),
     ],
 )
 def test_where_waiting_changes_nothing_it_is_said_what_does(
@@ -141,6 +142,28 @@ def test_where_waiting_changes_nothing_it_is_said_what_does(
     vain = "Waiting does not change the verdict: it rests on the 7 days that wave 3 declared."
     assert said.count(vain) == is_said
     assert said.count(f"guardwave plan internal {samples.GUARD} says how many") == is_said
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        pytest.param(
+            Verdict.BEYOND,
+            "do not promote. Set a cohort lower, or roll internal back; neither needs a gate.",
+            id="beyond",
+        ),
+        pytest.param(
+            Verdict.NO_DATA, "A new wave can, once what its gate lacks is mended.", id="no data"
+        ),
+        pytest.param(
+            Verdict.INVALID, "A new wave can, once what its gate lacks is mended.", id="invalid"
+        ),
+    ],
+)
+def test_the_next_step_follows_the_verdict(render: Render, verdict: Verdict, said: str) -> None:
+    card = replace(samples.CARD, gate=replace(samples.SUMMARY, verdict=verdict, days_used=7))
+
+    assert said in words(overview_of(render, card))
 
 
 def test_a_verdict_that_is_why_a_step_is_not_taken_is_told_once(render: Render) -> None:
