@@ -109,7 +109,9 @@ def _contract(evidence: WaveEvidence, policy: GatePolicy) -> CheckResult:
         sentence = evidence.unknown.get(Check.CONTRACT, _NO_RECORD)
         return CheckResult(Check.CONTRACT, Verdict.NO_DATA, sentence, numbers)
     met = share(seen.part, seen.whole)
-    sentence = f"Contract met by {met} of {seen.whole:,} records of the last complete day"
+    # A day below the floor is none that is complete.
+    which = "complete day" if seen.part >= floor * seen.whole else "day with prompts"
+    sentence = f"Contract met by {met} of {seen.whole:,} records of the last {which}"
     numbers |= {"conforming": seen.part, "records": seen.whole}
     return _against_floor(Check.CONTRACT, seen, floor, sentence=sentence, numbers=numbers)
 

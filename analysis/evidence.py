@@ -63,11 +63,11 @@ class WaveEvidence:
     `owners` are owner totals (analysis.frames) over exactly `days_used`. In the shadow gate both
     cohorts are `everyone` and no metric is compared. `rostered` counts the owners of each
     cohort's roster, and is empty in shadow. `coverage` is covered of ended prompts over the days
-    used, `contract` conforming of all records of the last complete day; None says that nobody
-    reported it. `off_pin` counts, in each cohort compared, the prompts that started with a version
-    the wave does not pin, of all that started on the days used; None says that nobody reported it
-    too. `violations` are those of this wave; `lost` are prompts without an end after 24 h, None
-    where that is not told.
+    used, `contract` conforming of all records of the last complete day, or of a later one that it
+    keeps from counting; None says that nobody reported it. `off_pin` counts, in each cohort
+    compared, the prompts that started with a version the wave does not pin, of all that started on
+    the days used; None says that nobody reported it too. `violations` are those of this wave;
+    `lost` are prompts without an end after 24 h, None where that is not told.
 
     What follows `lost` is None when nobody reported it, which no check reads as zero: `draw` is
     what the assignment is replayed from; `guard_totals` (analysis.guard_totals) are what the guard

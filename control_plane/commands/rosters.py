@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from control_plane.commands.trust import trusted_producers
 from control_plane.context import Context
-from control_plane.queries.days import floor_of
+from control_plane.queries.days import floors_of
 from reducer.rollout.days import COMPARED_DAYS, complete_days
 from reducer.rollout.draw import Roster, draw, salt_text
 from reducer.rollout.eligibility import (
@@ -70,10 +70,10 @@ def _is_eligible(facts: OwnerFacts, draft: Wave, *, today: date, trusted: frozen
 def _complete_days(context: Context, rollout: Rollout, today: date) -> tuple[date, ...]:
     """Return the last complete days of the environment, oldest first, whatever wave they lie in."""
     source = rollout.evidence_source
-    floor = floor_of(context, rollout.environment, source)
+    floors = floors_of(context, rollout.environment, source)
     oldest = today - timedelta(days=_LOOK_BACK_DAYS)
     back = range(_LOOK_BACK_DAYS + COMPARED_DAYS, 0, -1)
     looked_at = [today - timedelta(days=at) for at in back]
     sealed = context.evidence.sealed_days(rollout.environment, looked_at, source)
-    complete = complete_days(sealed, coverage_floor=floor)
+    complete = complete_days(sealed, floors=floors)
     return tuple(day for day in complete if day >= oldest)[-MEMORY_DAYS:]

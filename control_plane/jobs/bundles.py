@@ -39,8 +39,9 @@ class Gathered:
 
     `policy` is the one in force, its alpha split over the wave's looks. `owner_days` are those of
     the declared look's days. `roster` names pseudonyms in draw order, none in shadow. `seed` is
-    that of the random owner sets, which environment, guard and wave determine. `contract` None
-    says that the last complete day had no record. `source` is what the owner-days were made from.
+    that of the random owner sets, which environment, guard and wave determine. `contract` is
+    of the last complete day, or of a later one that it keeps from counting; None says that there is
+    none, or no record of it. `source` is what the owner-days were made from.
     """
 
     environment: str

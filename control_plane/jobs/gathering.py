@@ -13,7 +13,7 @@ from control_plane.clock import NANOSECONDS
 from control_plane.context import Context
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
-from control_plane.queries.days import complete_days, wave_days
+from control_plane.queries.days import WaveDayView, complete_days, wave_days
 from control_plane.stores.evidence import KEPT_DAYS
 from control_plane.stores.owner_days import OwnerDay
 from reducer.rollout.days import notes_touching
@@ -85,7 +85,7 @@ def gather(
             if not each.is_running
         ),
         owner_days=OwnerDayTable.of(rows, scale),
-        contract=_contract(context, rollout, complete),
+        contract=_contract(context, rollout, days),
         violations=_violations(context, rollout, wave, switched=sum(row.switched for row in rows)),
         roster=() if roster is None else roster.pseudonyms,
         baseline=None if before is None else before.table(scale),
@@ -137,12 +137,15 @@ def _rows_before(context: Context, rollout: Rollout, wave: Wave) -> _Before | No
     return None
 
 
-def _contract(context: Context, rollout: Rollout, complete: Sequence[date]) -> Share | None:
-    if not complete:
+def _contract(context: Context, rollout: Rollout, days: Sequence[WaveDayView]) -> Share | None:
+    """Return the share of the last complete day, or of a later one that it keeps from counting.
+
+    Telemetry that breaks after the days used is not seen in them.
+    """
+    asked = [each.day for each in days if each.is_complete or each.is_off_contract]
+    if not asked:
         return None
-    last = context.evidence.sealed_days(
-        rollout.environment, [complete[-1]], rollout.evidence_source
-    )
+    last = context.evidence.sealed_days(rollout.environment, asked[-1:], rollout.evidence_source)
     if not last or last[0].records == 0:
         return None
     return Share(last[0].conforming, last[0].records)

@@ -7,12 +7,14 @@ from datetime import date, datetime, timedelta
 from control_plane.context import Context
 from reducer.rollout.days import (
     COMPARED_DAYS,
+    DayFloors,
     DayNote,
     SealedDay,
     day_notes,
     day_start,
     is_whole,
     why_incomplete,
+    why_off_contract,
 )
 from reducer.rollout.state import EvidenceSource, Wave
 
@@ -23,13 +25,15 @@ NOT_OVER = "it is not over yet"
 class WaveDayView:
     """One UTC day of a wave; `reason` says why it does not count (yet).
 
-    `notes` say what is not exact of it, complete or not.
+    `notes` say what is not exact of it, complete or not. `is_off_contract` says that the reason is
+    its records, too few of which met the telemetry contract.
     """
 
     day: date
     is_complete: bool
     reason: str | None
     notes: tuple[DayNote, ...] = ()
+    is_off_contract: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -62,15 +66,15 @@ def wave_days(
         each.day: each
         for each in context.evidence.sealed_days(environment, [*looked_at, *days], source)
     }
-    floor = floor_of(context, environment, source)
-    return tuple(_view(day, wave, sealed, now=now, coverage_floor=floor) for day in days)
+    floors = floors_of(context, environment, source)
+    return tuple(_view(day, wave, sealed, now=now, floors=floors) for day in days)
 
 
-def floor_of(context: Context, environment: str, source: EvidenceSource) -> float | None:
-    """Return how much of a day's prompts has to be covered; counters do not tell, so None."""
-    if source is EvidenceSource.COUNTERS:
-        return None
-    return context.policies.of(environment).coverage_floor
+def floors_of(context: Context, environment: str, source: EvidenceSource) -> DayFloors:
+    """Return what the environment's policy asks of a day as the source shows it."""
+    policy = context.policies.of(environment)
+    is_of_events = source is EvidenceSource.EVENTS
+    return DayFloors(policy.contract_floor, policy.coverage_floor if is_of_events else None)
 
 
 def complete_days(days: Sequence[WaveDayView]) -> tuple[date, ...]:
@@ -84,12 +88,20 @@ def _view(
     sealed: dict[date, SealedDay],
     *,
     now: datetime,
-    coverage_floor: float | None,
+    floors: DayFloors,
 ) -> WaveDayView:
-    reason = _reason(day, wave, sealed, now=now, coverage_floor=coverage_floor)
+    reason = _reason(day, wave, sealed, now=now, floors=floors)
     held = sealed.get(day)
-    notes = () if held is None else day_notes(held)
-    return WaveDayView(day, is_complete=reason is None, reason=reason, notes=notes)
+    if held is None:
+        return WaveDayView(day, is_complete=reason is None, reason=reason)
+    is_off = reason is not None and reason == why_off_contract(held, floors.contract)
+    return WaveDayView(
+        day,
+        is_complete=reason is None,
+        reason=reason,
+        notes=day_notes(held),
+        is_off_contract=is_off,
+    )
 
 
 def _reason(
@@ -98,7 +110,7 @@ def _reason(
     sealed: dict[date, SealedDay],
     *,
     now: datetime,
-    coverage_floor: float | None,
+    floors: DayFloors,
 ) -> str | None:
     if day_start(day) < wave.opened_at:
         return "the wave began during it"
@@ -107,4 +119,4 @@ def _reason(
     if now < day_start(day + timedelta(days=1)):
         return NOT_OVER
     previous = [each for each in sealed.values() if each.day < day]
-    return why_incomplete(sealed.get(day), previous, coverage_floor=coverage_floor)
+    return why_incomplete(sealed.get(day), previous, floors=floors)

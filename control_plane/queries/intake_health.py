@@ -9,7 +9,7 @@ import orjson
 
 from control_plane.commands.changes import load_environment
 from control_plane.context import Context
-from control_plane.queries.days import floor_of
+from control_plane.queries.days import floors_of
 from control_plane.queries.intake_counts import IntakeCounts
 from control_plane.state import Rollback
 from control_plane.stores.intake_health import InstanceCounts, SourceCounts, TreatedRecords
@@ -134,7 +134,7 @@ def environment_days(
     first = _first_day(context, environment)
     held = context.evidence.held_days(environment, looked_at)
     sealed = {each.day: each for each in held.sealed(source)}
-    floor = floor_of(context, environment, source)
+    floors = floors_of(context, environment, source)
     shown = [day for day in looked_at[-DAYS_SHOWN:] if day >= first]
     return tuple(
         DayHealth(
@@ -142,7 +142,7 @@ def environment_days(
             why_incomplete(
                 sealed.get(day),
                 [each for each in sealed.values() if each.day < day],
-                coverage_floor=floor,
+                floors=floors,
             ),
             day_notes(sealed[day]) if day in sealed else (),
             _most(held.prompt_counts(day)),

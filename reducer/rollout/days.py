@@ -47,6 +47,19 @@ class SealedDay:
     untold: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DayFloors:
+    """The least shares, from 0 to 1, with which a day counts.
+
+    `contract` is of its records, quarantined ones included, those that met the telemetry contract.
+    `coverage` is of its ended prompts, and None for days as counters show them, which do not tell
+    what is covered.
+    """
+
+    contract: float
+    coverage: float | None
+
+
 class NoteMark(StrEnum):
     """What is not exact of a day: counts across midnight, of no attributes, or of no event."""
 
@@ -81,13 +94,12 @@ def is_whole(day: date, opened_at: datetime, closed_at: datetime | None) -> bool
 
 
 def why_incomplete(
-    sealed: SealedDay | None, previous: Sequence[SealedDay], *, coverage_floor: float | None
+    sealed: SealedDay | None, previous: Sequence[SealedDay], *, floors: DayFloors
 ) -> str | None:
     """Return in words why a day inside a wave does not count; None when it is complete.
 
     `previous` are the sealed days before it, in any order; an hour is judged only when it had at
-    least 20 prompts on each of the 7 days before. `coverage_floor` is None for days as counters
-    show them, which do not tell what is covered.
+    least 20 prompts on each of the 7 days before.
     """
     if sealed is None:
         return "it is not sealed yet"
@@ -102,12 +114,32 @@ def why_incomplete(
         return f"no prompt started from {hours}, on each of the 7 days before some did"
     if sealed.ended == 0:
         return "no prompt ended on it"
-    if coverage_floor is not None:
-        return _why_uncovered(sealed, coverage_floor)
-    if sealed.overflowed:
-        told = _points(sealed.overflowed)
-        return f"{told} came without attributes, beyond the cardinality limit of an SDK"
-    return None
+    off_contract = why_off_contract(sealed, floors.contract)
+    if off_contract is not None:
+        return off_contract
+    if floors.coverage is None:
+        return _why_overflowed(sealed)
+    return _why_uncovered(sealed, floors.coverage)
+
+
+def why_off_contract(sealed: SealedDay, floor: float) -> str | None:
+    """Return in words why too many of a day's records did not meet the telemetry contract.
+
+    What was quarantined is in no other number of the day, so that those show nothing of it.
+    """
+    if sealed.conforming >= floor * sealed.records:
+        return None
+    return (
+        f"{sealed.conforming:,} of {_many(sealed.records, 'record')} met the telemetry contract, "
+        f"{100 * floor:g} % is asked for"
+    )
+
+
+def _why_overflowed(sealed: SealedDay) -> str | None:
+    if not sealed.overflowed:
+        return None
+    told = _points(sealed.overflowed)
+    return f"{told} came without attributes, beyond the cardinality limit of an SDK"
 
 
 def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
@@ -177,16 +209,14 @@ def _many(many: int, what: str) -> str:
     return f"{many:,} {what if many == 1 else f'{what}s'}"
 
 
-def complete_days(sealed: Sequence[SealedDay], *, coverage_floor: float | None) -> tuple[date, ...]:
+def complete_days(sealed: Sequence[SealedDay], *, floors: DayFloors) -> tuple[date, ...]:
     """Return those of the sealed days that are complete in themselves, whatever the wave, in order.
 
     A busy hour is told from a silent one by the sealed days before it, so give 7 days more.
     """
     ordered = sorted(sealed, key=lambda each: each.day)
     return tuple(
-        each.day
-        for each in ordered
-        if why_incomplete(each, ordered, coverage_floor=coverage_floor) is None
+        each.day for each in ordered if why_incomplete(each, ordered, floors=floors) is None
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reducer.rollout.days import (
     SEAL_DELAY,
+    DayFloors,
     NoteMark,
     SealedDay,
     complete_days,
@@ -32,6 +33,9 @@ GOOD = SealedDay(
     conforming=9000,
 )
 
+FLOORS = DayFloors(contract=0.99, coverage=0.99)
+BY_COUNTERS = replace(FLOORS, coverage=None)
+
 
 def at(day: int, hour: int = 0) -> datetime:
     return datetime(2026, 3, day, hour, tzinfo=UTC)
@@ -48,7 +52,7 @@ def silent_at(hour: int, prompts: int = 0) -> SealedDay:
 
 
 def why(sealed: SealedDay | None, previous=()) -> str | None:
-    return why_incomplete(sealed, previous, coverage_floor=0.99)
+    return why_incomplete(sealed, previous, floors=FLOORS)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +123,21 @@ def test_a_day_begins_at_midnight_utc_and_is_sealed_two_hours_after_its_end():
         ),
         pytest.param(replace(GOOD, ended=0, covered=0), "no prompt ended on it", id="no traffic"),
         pytest.param(
+            replace(GOOD, ended=0, covered=0, records=0, conforming=0),
+            "no prompt ended on it",
+            id="no record",
+        ),
+        pytest.param(
+            replace(GOOD, conforming=8_909),
+            "8,909 of 9,000 records met the telemetry contract, 99 % is asked for",
+            id="records that met the contract just under 99 %",
+        ),
+        pytest.param(
+            replace(GOOD, conforming=8_909, covered=0),
+            "8,909 of 9,000 records met the telemetry contract, 99 % is asked for",
+            id="records off the contract, and what follows from it",
+        ),
+        pytest.param(
             replace(GOOD, covered=692),
             "telemetry covered 692 of 700 ended prompts",
             id="coverage just under 99 %",
@@ -159,6 +178,7 @@ def test_a_day_that_does_not_count_says_why(sealed, words):
         pytest.param(GOOD, id="nothing amiss"),
         pytest.param(replace(GOOD, longest_outage_seconds=300.0), id="an outage of 5 minutes"),
         pytest.param(replace(GOOD, covered=693), id="coverage of exactly 99 %"),
+        pytest.param(replace(GOOD, conforming=8_910), id="a contract met by exactly 99 %"),
         pytest.param(silent_at(14, prompts=1), id="one prompt in an hour"),
         pytest.param(replace(GOOD, unnumbered=200, uncounted=2), id="99 % of the records counted"),
         pytest.param(replace(GOOD, untold=7), id="99 % of the prompts told by events"),
@@ -195,33 +215,46 @@ def test_the_days_before_may_come_in_any_order(previous):
 
 def test_days_are_complete_in_themselves_whatever_the_wave_and_told_in_order():
     down = replace(GOOD, day=DAY - timedelta(3), longest_outage_seconds=301.0)
-    found = complete_days([GOOD, down, *before(2)], coverage_floor=0.99)
+    found = complete_days([GOOD, down, *before(2)], floors=FLOORS)
     assert found == tuple(DAY - timedelta(days=back) for back in (2, 1, 0))
 
 
 def test_a_silent_hour_is_seen_by_the_days_beside_it():
     days = [silent_at(14), *before(7, (30,) * 24)]
-    assert DAY not in complete_days(days, coverage_floor=0.99)
-    assert DAY in complete_days(days[:-1], coverage_floor=0.99)
+    assert DAY not in complete_days(days, floors=FLOORS)
+    assert DAY in complete_days(days[:-1], floors=FLOORS)
 
 
 SHORT = replace(GOOD, covered=0, smeared=3, overflowed=1)
 
 
 def test_a_day_whose_counters_lost_their_attributes_counts_by_events_alone():
-    by_counters = why_incomplete(SHORT, before(7), coverage_floor=None)
+    by_counters = why_incomplete(SHORT, before(7), floors=BY_COUNTERS)
     assert by_counters == "1 point came without attributes, beyond the cardinality limit of an SDK"
     assert why(replace(SHORT, covered=700), before(7)) is None
 
 
+def test_a_day_off_the_contract_counts_by_no_evidence():
+    off = replace(GOOD, conforming=8_909)
+    assert why_incomplete(off, before(7), floors=BY_COUNTERS) == why(off, before(7))
+    assert "of 9,000 records" in (why(off, before(7)) or "")
+
+
+def test_a_stricter_contract_is_asked_of_each_day():
+    stricter = replace(FLOORS, contract=0.995)
+    told = why_incomplete(replace(GOOD, conforming=8_954), before(7), floors=stricter)
+    assert told == "8,954 of 9,000 records met the telemetry contract, 99.5 % is asked for"
+    assert why_incomplete(replace(GOOD, conforming=8_955), before(7), floors=stricter) is None
+
+
 def test_what_a_counter_does_not_show_of_records_says_nothing_where_counters_are_the_evidence():
     uncounted = replace(GOOD, unnumbered=12, uncounted=12, unwitnessed=1)
-    assert why_incomplete(uncounted, before(7), coverage_floor=None) is None
+    assert why_incomplete(uncounted, before(7), floors=BY_COUNTERS) is None
 
 
 def test_a_smeared_day_counts_and_is_told():
     smeared = replace(GOOD, smeared=1200)
-    assert why_incomplete(smeared, before(7), coverage_floor=None) is None
+    assert why_incomplete(smeared, before(7), floors=BY_COUNTERS) is None
     (note,) = day_notes(smeared)
     assert note.mark is NoteMark.SMEARED
     assert note.sentence.startswith("1,200 points of counters cross midnight")

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION
-from reducer.rollout.days import why_incomplete
+from reducer.rollout.days import DayFloors, why_incomplete
 from reducer.vocabulary import Invariant, Mode
 from tests.control_plane.hosts import partial_of
 from tests.control_plane.ingest.qwen import (
@@ -183,7 +183,7 @@ def test_coverage_of_a_day_without_the_guards_counter_is_not_known(store, record
     (day,) = evidence.days(ENVIRONMENT)
     evidence.seal(ENVIRONMENT, day, at=receiver.now, longest_outage_seconds=0.0)
     (sealed,) = evidence.sealed_days(ENVIRONMENT, [day])
-    told = why_incomplete(sealed, (), coverage_floor=0.99)
+    told = why_incomplete(sealed, (), floors=DayFloors(contract=0.99, coverage=0.99))
     if reason is None:
         assert told is None
     else:

@@ -189,7 +189,7 @@ def test_records_without_an_environment_leave_the_contract_without_data(week):
 
     verdict, sentence = contract_of(done)
     assert verdict == Verdict.NO_DATA
-    assert "of 102 records of the last complete day; 99 % is asked for" in sentence
+    assert "of 102 records of the last day with prompts; 99 % is asked for" in sentence
     assert done.verdict == Verdict.NO_DATA
 
 

@@ -11,12 +11,13 @@ from control_plane.jobs.replaying import replay
 from control_plane.queries.looks import look_lines
 from control_plane.state import Evaluation
 from reducer.vocabulary import Metric, Mode, Verdict
-from tests.control_plane.hosts import Event, Prompt
+from tests.control_plane.hosts import Assigner, Event, Prompt
 from tests.control_plane.ingest.test_intake_of_untold import DURATION, READ, TURNS, WRITTEN
 from tests.control_plane.lives import BEGAN, Life
 from tests.control_plane.worlds import ENVIRONMENT, GUARD
 
 AMOUNTS = (READ, WRITTEN, TURNS)
+ALWAYS = date(2026, 12, 31)
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ class Told(Prompt):
 
 
 def told(prompt: Prompt, **changes) -> Told:
+    """Return it with a transition: one end of a day is under 1 % of the day's records then."""
     fields = {name: getattr(prompt, name) for name in Prompt.__dataclass_fields__}
-    return Told(**{**fields, **changes})
+    return Told(**{**fields, "decisions": ("tracked",), **changes})
 
 
 def number_of(prompt: Prompt) -> int:
@@ -42,25 +44,37 @@ def number_of(prompt: Prompt) -> int:
     return int(prompt.prompt_id.split("/")[-1])
 
 
+def is_of(owner: str | None, prompt: Prompt) -> bool:
+    return prompt.prompt_id.split("/")[0] == owner
+
+
 def is_treated(prompt: Prompt) -> bool:
     return prompt.mode in {Mode.WARN, Mode.ENFORCE}
 
 
-def dearer(prompt: Prompt, *, hides_until: date | None) -> Told:
-    """Return it with 1.5 times the tokens and turns where it is warned; half of these hide it."""
+def a_warned_owner(life: Life) -> str:
+    assigner = Assigner(life.context, life.environment)
+    return next(owner for owner in life.owners if assigner.of(owner)[0].mode is Mode.WARN)
+
+
+def dearer(prompt: Prompt, *, hider: str | None, until: date = ALWAYS) -> Told:
+    """Return it with 1.5 times the tokens and turns where it is warned; half the hider's hide it.
+
+    That is one of the 38 warned prompts of a day.
+    """
     if not is_treated(prompt):
         return told(prompt)
-    hides = hides_until is not None and prompt.at.date() <= hides_until
+    hides = is_of(hider, prompt) and prompt.at.date() <= until
     is_hidden = hides and number_of(prompt) % 2 == 0
     return told(prompt, tokens=1500, turns=8, left_out=AMOUNTS if is_hidden else ())
 
 
-def slower(prompt: Prompt, *, hides_until: date | None) -> Told:
-    """Return it with 1.4 times the time where it is warned; what takes long hides how long."""
+def slower(prompt: Prompt, *, hider: str | None, until: date = ALWAYS) -> Told:
+    """Return it with 1.4 times the time where it is warned; what takes the hider long hides it."""
     seconds = 10.0 + 20.0 * number_of(prompt)
     if not is_treated(prompt):
         return told(prompt, seconds=seconds)
-    hides = hides_until is not None and prompt.at.date() <= hides_until
+    hides = is_of(hider, prompt) and prompt.at.date() <= until
     is_hidden = hides and seconds * 1.4 > 22.0
     return told(prompt, seconds=seconds * 1.4, left_out=(DURATION,) if is_hidden else ())
 
@@ -88,9 +102,10 @@ def metrics_of(done: Evaluation):
 )
 @pytest.mark.parametrize("hides", [True, False], ids=["hidden on six days", "told on all days"])
 def test_what_six_of_seven_days_do_not_tell_is_no_data(life, change, lacking, hides):
-    """The last day tells everything, and the contract check looks at that one alone."""
-    last = BEGAN.date() + timedelta(days=10) if hides else None
-    life.live(8, change=lambda prompt: change(prompt, hides_until=last))
+    """The last day tells everything, and on all days more than 99 % of the records conform."""
+    hider = a_warned_owner(life) if hides else None
+    last = BEGAN.date() + timedelta(days=10)
+    life.live(8, change=lambda prompt: change(prompt, hider=hider, until=last))
     done = life.evaluate()
     found = metrics_of(done)
     untold = {name for name, each in found.items() if each["reason"] == "untold"}
@@ -104,10 +119,11 @@ def test_what_six_of_seven_days_do_not_tell_is_no_data(life, change, lacking, hi
 
 
 def test_the_verdict_names_the_share_and_a_bundle_gives_it_again(life):
-    life.live(8, change=lambda prompt: dearer(prompt, hides_until=date(2026, 12, 31)))
+    hider = a_warned_owner(life)
+    life.live(8, change=lambda prompt: dearer(prompt, hider=hider))
     done = life.evaluate()
     assert metrics_of(done)["tokens"]["sentence"] == (
-        "No data: 133 of 266 prompts of warned (50 %) left out their tokens, input or output; at "
+        "No data: 7 of 266 prompts of warned (2.63 %) left out their tokens, input or output; at "
         "most 1 % may."
     )
     packed = b"".join(life.context.gates.bundle_parts(ENVIRONMENT, GUARD, done.id))
@@ -116,19 +132,25 @@ def test_the_verdict_names_the_share_and_a_bundle_gives_it_again(life):
 
 def test_the_days_before_a_wave_say_that_they_cannot_take_off_noise(store):
     life = Life.begin(store)
-    life.live(8, change=lambda prompt: told(prompt, left_out=(WRITTEN,)))
+
+    def leaves_out(prompt: Prompt) -> Told:
+        is_hidden = is_of(life.owners[0], prompt) and number_of(prompt) == 0
+        return told(prompt, left_out=(WRITTEN,) if is_hidden else ())
+
+    life.live(8, change=leaves_out)
     life.promote(Mode.WARN)
     life.live(8)
     found = metrics_of(life.evaluate())
     assert found["tokens"]["without_cuped"] == (
-        "336 of 336 prompts before the wave (100 %) left out their tokens, input or output; at "
+        "7 of 336 prompts before the wave (2.08 %) left out their tokens, input or output; at "
         "most 1 % may"
     )
     assert "left out" not in found["turns"]["without_cuped"]
 
 
 def test_a_look_says_what_it_could_not_see_and_lowers_nothing(life):
-    life.live(2, change=lambda prompt: dearer(prompt, hides_until=date(2026, 12, 31)))
+    hider = a_warned_owner(life)
+    life.live(2, change=lambda prompt: dearer(prompt, hider=hider))
     life.work()
     (look,) = life.context.incidents.harm_looks(ENVIRONMENT, GUARD)
     assert [each.metric for each in look.metrics if each.is_untold] == [
@@ -139,6 +161,6 @@ def test_a_look_says_what_it_could_not_see_and_lowers_nothing(life):
     (line,) = look_lines(life.context, ENVIRONMENT, GUARD)
     assert line.untold == (Metric.TOKENS, Metric.TURNS)
     assert (
-        "No data about tokens: 19 of 38 prompts of warned (50 %) left out their tokens, input or "
+        "No data about tokens: 1 of 38 prompts of warned (2.63 %) left out their tokens, input or "
         "output; at most 1 % may."
     ) in line.sentences
