@@ -77,9 +77,10 @@ class WaveEvidence:
     and `matched` has both sides on the days of the same weekdays where those are not all days.
     `source` is the telemetry that all of it comes from: counters tell no order and no coverage.
     `exposure` counts, in each cohort compared, the prompts that ran at the cohort's mode, of all
-    that started on the days used (analysis.exposure). `untold` counts by metric and cohort the
-    ended prompts that did not tell it (analysis.untold): of a metric that it does not name, whoever
-    gives the evidence vouches that all told it.
+    that started on the days used (analysis.exposure). `pinned` counts the prompts that each owner
+    started on each pinned version on the days used (analysis.pinned.pinned_prompts). `untold`
+    counts by metric and cohort the ended prompts that did not tell it (analysis.untold): of a
+    metric that it does not name, whoever gives the evidence vouches that all told it.
 
     `unknown` says in words what a check asks for and this evidence cannot tell; of `coverage`,
     `contract` and `off_pin` that counts where they are None. With `dwell` nobody said which days
@@ -110,6 +111,7 @@ class WaveEvidence:
     matched: MatchedEvidence | None = None
     source: EvidenceSource = EvidenceSource.EVENTS
     exposure: Mapping[Cohort, Share] | None = None
+    pinned: pd.DataFrame | None = None
     untold: Mapping[Metric, Mapping[Cohort, Share]] = field(default_factory=dict)
     unknown: Mapping[Check, str] = field(default_factory=dict)
 

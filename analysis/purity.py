@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ from analysis import agreement
 from analysis.evidence import Share, WaveEvidence
 from analysis.frames import COHORT, OWNER, Outcomes
 from analysis.guard_totals import checked_guard_totals
+from analysis.pinned import judge_pinned
 from analysis.report import Check, CheckResult
-from analysis.rerandomisation import DrawKey
+from analysis.rerandomisation import DrawKey, Draws
 from analysis.sentences import listed, share
 from reducer.rollout.policy import GatePolicy
 from reducer.vocabulary import Cohort, Metric, Verdict
@@ -25,6 +27,17 @@ _UNTOLD = "Version purity is not known: nobody reported the versions of prompts.
 
 
 def version_purity(evidence: WaveEvidence, totals: pd.DataFrame, policy: GatePolicy) -> CheckResult:
+    """Judge prompts of versions that the wave does not pin, then those of each that it pins."""
+    pure = _off_pin(evidence, totals, policy)
+    if pure.verdict is not Verdict.WITHIN:
+        return pure
+    # Versions are compared by the same random sets of owners.
+    draws = Draws(DrawKey(evidence.environment, evidence.guard, evidence.wave))
+    compare = partial(_p_of, evidence, totals, policy=policy, draws=draws)
+    return judge_pinned(pure, evidence, totals, p_between=compare, alpha=ALPHA)
+
+
+def _off_pin(evidence: WaveEvidence, totals: pd.DataFrame, policy: GatePolicy) -> CheckResult:
     """Judge off-pin prompts by cohort and between cohorts; they stay in, as intended to treat."""
     numbers: dict[str, int | float | str] = {"allowed_below_share": float(OFF_PIN_LIMIT)}
     if evidence.off_pin is None:
@@ -65,22 +78,42 @@ def _told(seen: Mapping[Cohort, Share]) -> str:
 
 def _p_between(evidence: WaveEvidence, totals: pd.DataFrame, policy: GatePolicy) -> float | None:
     """Compare off-pin prompts by owner; None where they were not reported so, or nobody to."""
-    if evidence.guard_totals is None or evidence.treated is evidence.reference:
+    if evidence.guard_totals is None:
         return None
     columns = checked_guard_totals(evidence.guard_totals)
     if OFF_PIN not in columns:
         return None
-    joined = totals.merge(columns[[OWNER, OFF_PIN]], on=OWNER, how="left")
+    own = columns.set_index(OWNER)[OFF_PIN].reindex(totals[OWNER])
+    draws = Draws(DrawKey(evidence.environment, evidence.guard, evidence.wave))
+    return _p_of(evidence, totals, own, policy=policy, draws=draws)
+
+
+def _p_of(
+    evidence: WaveEvidence,
+    totals: pd.DataFrame,
+    prompts: pd.Series,
+    *,
+    policy: GatePolicy,
+    draws: Draws,
+) -> float | None:
+    """Compare a part of the prompts, by owner in the order of `totals`; None with nobody to.
+
+    An owner whose part is missing is left out.
+    """
+    if evidence.treated is evidence.reference:
+        return None
+    joined = totals.assign(part=prompts.to_numpy())
     sides = joined[COHORT].isin([evidence.treated.value, evidence.reference.value])
-    joined = joined[sides & (joined["started"] > 0) & joined[OFF_PIN].notna()]
+    joined = joined[sides & (joined["started"] > 0) & joined["part"].notna()]
     is_treated = (joined[COHORT] == evidence.treated.value).to_numpy(dtype=np.bool_)
     if not 0 < int(is_treated.sum()) < len(is_treated):
         return None
     own = Outcomes(
         tuple(joined[OWNER]),
         is_treated,
-        joined[OFF_PIN].to_numpy(dtype=np.float64),
+        joined["part"].to_numpy(dtype=np.float64),
         joined["started"].to_numpy(dtype=np.float64),
     )
-    key = DrawKey(evidence.environment, evidence.guard, evidence.wave)
-    return agreement.two_sided_p(own, Metric.DISRUPTION, key, agreement.strict(policy, ALPHA))
+    return agreement.two_sided_p(
+        own, Metric.DISRUPTION, draws.key, agreement.strict(policy, ALPHA), draws=draws
+    )

@@ -17,7 +17,8 @@ from analysis.frames import COUNTS, owner_totals
 from analysis.gates import evaluate
 from analysis.guard_totals import guard_totals
 from analysis.histograms import OwnerHistograms
-from analysis.report import GateEvaluation, to_wire
+from analysis.pinned import pinned_prompts
+from analysis.report import Check, GateEvaluation, to_wire
 from analysis.untold import shares_of, untold_of, why_untold, why_untold_before
 from analysis.weekdays import MatchedEvidence, matched_days
 from control_plane.jobs.bundles import BaselineDays, Gathered
@@ -26,6 +27,11 @@ from control_plane.jobs.owner_day_table import OwnerDayTable
 from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
 from reducer.rollout.state import EvidenceSource, Wave
 from reducer.vocabulary import Cohort, Invariant, Mode
+
+_LATCH_FULL = (
+    "No violation is known, but the environment's latch is full and records no further one: look "
+    "at those it holds and release it."
+)
 
 
 class Conclusion(NamedTuple):
@@ -94,7 +100,9 @@ def evidence_of(gathered: Gathered) -> WaveEvidence:
         matched=_matched(gathered),
         source=gathered.source,
         exposure=exposure_of(started, gathered.gate),
+        pinned=pinned_prompts(started, wave.version_pin),
         untold=untold_of(started, durations, cohorts),
+        unknown={Check.INVARIANTS: _LATCH_FULL} if gathered.is_latch_full else {},
     )
 
 

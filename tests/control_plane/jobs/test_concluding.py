@@ -6,18 +6,20 @@ import orjson
 import pytest
 
 from analysis.baseline import COMPARABLE
+from analysis.report import Check
 from control_plane.jobs.bundles import SCHEMA, Bundle, unpacked
 from control_plane.jobs.concluding import conclude, evidence_of
 from control_plane.jobs.drawn_cohorts import in_drawn_cohorts
 from control_plane.jobs.gathering import gather
 from control_plane.jobs.owner_day_table import OwnerDayTable
-from reducer.rollout.phases import gate_for
+from reducer.rollout.phases import TREATED, gate_for
 from reducer.vocabulary import Cohort, Gate, Mode, Verdict
 from tests.control_plane.hosts import pseudonym_in
 from tests.control_plane.lives import Life
-from tests.control_plane.worlds import GUARD
+from tests.control_plane.worlds import GUARD, VERSION
 
 DURATION_MS = 30_000
+NEXT = "2.0.0"
 
 
 def evidence_in(life: Life):
@@ -55,6 +57,41 @@ def test_durations_that_no_host_reports_are_not_reported(week):
     gathered, rows = gather(week.context, week.rollout, week.wave, gate=Gate.SHADOW)
     silent = OwnerDayTable.of([replace(row, durations=()) for row in rows])
     assert evidence_of(replace(gathered, owner_days=silent)).durations is None
+
+
+def purity_with_both_pinned(life: Life, *, moved: Cohort | None = None):
+    """Return version purity of the life's gate as if two were pinned; `moved` ran the new one."""
+    gate = gate_for(life.rollout.phase)
+    assert gate is not None
+    gathered, rows = gather(life.context, life.rollout, life.wave, gate=gate)
+    wave = replace(gathered.wave, version_pin=(VERSION, NEXT))
+    told = [replace(row, version=NEXT) if row.cohort is moved else row for row in rows]
+    checks = conclude(
+        replace(gathered, wave=wave, owner_days=OwnerDayTable.of(told))
+    ).evaluation.checks
+    (purity,) = [each for each in checks if each.check is Check.VERSION_PURITY]
+    return purity
+
+
+@pytest.mark.parametrize("phase", [Mode.SHADOW, Mode.WARN])
+def test_a_pinned_version_that_nobody_ran_is_not_proven_in_any_phase(week, phase):
+    if phase is Mode.WARN:
+        week.promote(phase)
+        week.live(8)
+    purity = purity_with_both_pinned(week)
+    assert purity.verdict is Verdict.UNPROVEN
+    assert purity.sentence.startswith(
+        f"Version {NEXT} is pinned, but {TREATED[phase]} started no prompt"
+    )
+
+
+@pytest.mark.parametrize("cohort", [Cohort.WARNED, Cohort.HOLDBACK])
+def test_a_version_that_one_cohort_alone_ran_is_not_valid(week, cohort):
+    week.promote(Mode.WARN)
+    week.live(8)
+    purity = purity_with_both_pinned(week, moved=cohort)
+    assert purity.verdict is Verdict.INVALID
+    assert "cannot be told from what the version does" in purity.sentence
 
 
 def warned_week_with_a_switch(life: Life):
