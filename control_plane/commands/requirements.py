@@ -64,11 +64,17 @@ def _missing(context: Context, required: str, step: Step) -> str | None:
         return f"the {step.to} wave{number} there treats nobody"
     if step.has_share and wave.treated_bps < step.share_bps:
         return f"wave {wave.number} there is enforce for {wave.treated_bps} basis points"
-    unpinned = [version for version in step.versions if version not in wave.version_pin]
-    if unpinned:
-        pinned = ", ".join(wave.version_pin)
-        return f"wave {wave.number} there pins {pinned}, without {', '.join(unpinned)}"
-    return None
+    return _unpinned(f"wave {wave.number} there pins", wave.version_pin, step) or _unpinned(
+        # What it left out of its pin since, it does not stand for any more.
+        f"the rollout there, in {other.phase}, now pins",
+        other.version_pin,
+        step,
+    )
+
+
+def _unpinned(who: str, pin: tuple[str, ...], step: Step) -> str | None:
+    lacking = [version for version in step.versions if version not in pin]
+    return f"{who} {', '.join(pin)}, without {', '.join(lacking)}" if lacking else None
 
 
 def _newest_wave(context: Context, rollout: Rollout, phase: Mode) -> Wave | None:

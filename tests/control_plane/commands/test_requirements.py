@@ -151,6 +151,19 @@ def test_a_version_that_the_required_environment_did_not_pass_with_is_named(inte
     assert public.ask_promotion(public.within(), Mode.WARN).id
 
 
+def test_a_version_that_the_required_environment_left_out_since_is_named(internal, public):
+    restart(internal, pin=(VERSION, NEXT))
+    warn(internal)
+    enforce(internal)
+    restart(internal, pin=(VERSION,))
+    restart(public, pin=(VERSION, NEXT))
+    assert refusal(public, Mode.WARN).endswith(
+        "the rollout there, in enforce, now pins 1.4.0, without 2.0.0"
+    )
+    restart(public, pin=(VERSION,))
+    assert public.promote(Mode.WARN).status is PromotionStatus.DONE
+
+
 def test_fewer_versions_than_the_required_environment_passed_with_are_enough(internal, public):
     restart(internal, pin=(VERSION, NEXT))
     warn(internal)
