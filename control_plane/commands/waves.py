@@ -98,10 +98,11 @@ def _check_judged(rollout: Rollout, pin: tuple[str, ...]) -> None:
     if rollout.phase.rank <= Mode.SHADOW.rank or not unjudged:
         return
     versions = "version" if len(unjudged) == 1 else "versions"
-    has, it = ("has", "it") if len(unjudged) == 1 else ("have", "them")
+    was, it = ("was", "it") if len(unjudged) == 1 else ("were", "them")
     raise StepSkipped(
-        f"{versions} {', '.join(unjudged)} {has} passed no gate of {rollout.guard}: in "
-        f"{rollout.phase} a wave keeps the pin {', '.join(rollout.version_pin)} or narrows it; "
+        f"{versions} {', '.join(unjudged)} {was} left out of the pin, or passed no gate of "
+        f"{rollout.guard}: in {rollout.phase} a wave keeps the pin "
+        f"{', '.join(rollout.version_pin)} or narrows it; "
         f"roll the guard back, start a shadow wave that pins {it}, and go up by its gates"
     )
 

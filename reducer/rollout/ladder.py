@@ -204,11 +204,16 @@ def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
 
 
 def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
-    if wave.phase is not rollout.phase or rollout.phase is Mode.OFF:
+    if rollout.phase is Mode.OFF:
         return Refusal(
             RefusalCode.STEP_SKIPPED,
-            f"a wave restarts the phase {rollout.phase}; off has no wave, and only a promotion "
-            f"leads to {wave.phase}",
+            "off has no wave to restart; set the mode of the cohort everyone to shadow, which "
+            "opens one",
+        )
+    if wave.phase is not rollout.phase:
+        return Refusal(
+            RefusalCode.STEP_SKIPPED,
+            f"a wave restarts the phase {rollout.phase}; only a promotion leads to {wave.phase}",
         )
     if _exceeds_ceiling(rollout, wave):
         return _above_ceiling(rollout, wave)

@@ -42,7 +42,7 @@ def test_above_shadow_a_version_without_a_gate_is_refused_with_what_to_do(
     operator.post(f"{rollout}/promotions", body, Idempotency_Key="up")
     carry_out(context, ENVIRONMENT, GUARD, 1)
     document = assert_problem(start(operator, rollout, version_pin=["2.0"]), 409, "step-skipped")
-    assert "version 2.0 has passed no gate" in document["detail"]
+    assert "version 2.0 was left out of the pin, or passed no gate" in document["detail"]
     assert "start a shadow wave that pins it" in document["detail"]
     assert operator.get(rollout).get_json()["version_pin"] == ["1.0"]
 
@@ -96,4 +96,5 @@ def test_looks_that_cannot_be_are_refused(operator, rollout, looks):
 
 def test_a_rollout_that_is_off_has_no_wave_to_start(operator, rollout):
     operator.put(f"{rollout}/cohorts/everyone", {"mode": "off", "reason": REASON})
-    assert_problem(start(operator, rollout), 409, "step-skipped")
+    document = assert_problem(start(operator, rollout), 409, "step-skipped")
+    assert "set the mode of the cohort everyone to shadow" in document["detail"]
