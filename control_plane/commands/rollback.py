@@ -133,7 +133,7 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
 
     def decide(before: Environment) -> Decision[_Answer | None]:
         held = before.latch
-        if held is not None and _is_full(held):
+        if held is not None and is_full(held):
             return Unchanged(_held(context, before, held))
         room = OPEN_VIOLATIONS - (0 if held is None else held.open_violations)
         violations = unknown_of(context, before, found, room=room)
@@ -147,7 +147,7 @@ def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -
     return None if answer is None else verified(context, *answer)
 
 
-def _is_full(latch: Latch) -> bool:
+def is_full(latch: Latch) -> bool:
     """Whether the latch records no further violation."""
     return latch.open_violations >= OPEN_VIOLATIONS
 

@@ -42,6 +42,7 @@ class Gathered:
     that of the random owner sets, which environment, guard and wave determine. `contract` is
     of the last complete day, or of a later one that it keeps from counting; None says that there is
     none, or no record of it. `source` is what the owner-days were made from.
+    `is_latch_full` says that violations may have come of which nothing is recorded.
     """
 
     environment: str
@@ -60,6 +61,7 @@ class Gathered:
     code_version: str
     seed: str
     source: EvidenceSource = EvidenceSource.EVENTS
+    is_latch_full: bool = False
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,7 @@ from analysis.evidence import Share, WaveDay
 from analysis.rerandomisation import DrawKey
 from control_plane import __version__
 from control_plane.clock import NANOSECONDS
+from control_plane.commands.rollback import is_full
 from control_plane.context import Context
 from control_plane.jobs.bundles import BaselineDays, Gathered
 from control_plane.jobs.owner_day_table import OwnerDayTable, coarsest_scale
@@ -94,6 +95,7 @@ def gather(
         code_version=__version__,
         seed=str(DrawKey(environment, guard, wave.number).seed),
         source=source,
+        is_latch_full=_is_latch_full(context, environment),
     )
     return Found(gathered, rows)
 
@@ -149,6 +151,12 @@ def _contract(context: Context, rollout: Rollout, days: Sequence[WaveDayView]) -
     if not last or last[0].records == 0:
         return None
     return Share(last[0].conforming, last[0].records)
+
+
+def _is_latch_full(context: Context, environment: str) -> bool:
+    """Whether nothing is recorded of further violations; a release begins new waves."""
+    held = context.environments.load(environment)
+    return held is not None and held.latch is not None and is_full(held.latch)
 
 
 def _violations(

@@ -1,5 +1,6 @@
 """A storm of violations under one latch is bounded, and what it hid makes evaluations stale."""
 
+import orjson
 import pytest
 
 from control_plane.commands.rollback import (
@@ -8,6 +9,9 @@ from control_plane.commands.rollback import (
     latch,
 )
 from control_plane.errors import EvaluationStale
+from control_plane.jobs.bundles import unpacked
+from control_plane.jobs.replaying import replay
+from control_plane.state import Evaluation
 from reducer.vocabulary import Invariant, Mode
 from tests.control_plane.latches import is_latched, latch_of, release
 from tests.control_plane.lives import Life
@@ -69,3 +73,37 @@ def test_no_evaluation_made_before_a_full_latch_was_released_promotes(life):
     with pytest.raises(EvaluationStale, match="made at generation 2, the rollout is at 3"):
         life.ask_promotion(evaluation, Mode.WARN)
     assert life.ask_promotion(life.within(), Mode.WARN).id
+
+
+def invariants_of(done: Evaluation) -> tuple[str, str]:
+    """Return the verdict and the sentence of an evaluation's check of invariants."""
+    checks = orjson.loads(done.result or "{}")["checks"]
+    (found,) = (each for each in checks if each["check"] == "invariants")
+    return found["verdict"], found["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("violations", "verdict", "words"),
+    [
+        pytest.param(OPEN_VIOLATIONS - 1, "within", "No invariant was violated", id="room for one"),
+        pytest.param(OPEN_VIOLATIONS, "no_data", "No violation is known, but", id="full"),
+    ],
+)
+def test_that_a_full_latch_shows_no_violation_of_a_wave_is_no_data(
+    life, violations, verdict, words
+):
+    storm(life, range(violations))
+    life.live(8)
+    done = life.evaluate()
+    told, sentence = invariants_of(done)
+    assert (told, done.verdict) == (verdict, verdict)
+    assert sentence.startswith(words)
+    packed = b"".join(life.context.gates.bundle_parts(ENVIRONMENT, GUARD, done.id))
+    assert replay(unpacked(packed)).difference is None
+
+
+def test_violations_of_the_wave_that_filled_the_latch_are_beyond_and_no_lack_of_data(life):
+    storm(life, range(1))
+    life.live(2)
+    storm(life, range(1, OPEN_VIOLATIONS))
+    assert invariants_of(life.evaluate())[0] == "beyond"

@@ -160,6 +160,7 @@ def test_prompts_of_a_version_that_is_not_pinned_count_against_purity(week, upda
         pytest.param({"roster": ("aaaaaaaaaaaaaaaa",)}, id="roster"),
         pytest.param({"policy_hash": "another"}, id="policy"),
         pytest.param({"code_version": "another"}, id="code version"),
+        pytest.param({"is_latch_full": True}, id="a full latch"),
     ],
 )
 def test_all_that_decides_is_in_the_digest(week, changed):
