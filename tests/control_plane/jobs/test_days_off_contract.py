@@ -97,6 +97,16 @@ def test_a_day_off_the_contract_is_made_up_for_by_a_later_one(store):
     assert (len(done.days_used), done.verdict) == (7, Verdict.WITHIN)
 
 
+def test_telemetry_that_breaks_after_the_days_used_is_seen(store):
+    life = Life.begin(store)
+    life.live(7)
+    live_off_contract(life, 1)
+    done = life.evaluate()
+    checks = orjson.loads(done.result or "{}")["checks"]
+    assert [each["check"] for each in checks if each["verdict"] == "no_data"] == ["contract"]
+    assert (len(done.days_used), done.verdict) == (7, Verdict.NO_DATA)
+
+
 @pytest.mark.parametrize(
     ("records", "counts"),
     [pytest.param(1, True, id="1 of 145 records"), pytest.param(2, False, id="2 of 146 records")],
