@@ -4,6 +4,7 @@ import dataclasses
 import datetime as dt
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def small():
     return over_days(simulated_totals(treated=2, control=4), 7)
 
 
-def told(frame: pd.DataFrame, **columns: object) -> dict[Check, analysis.report.CheckResult]:
+def told(frame: pd.DataFrame, **columns: Any) -> dict[Check, analysis.report.CheckResult]:
     """Return the checks of a frame with more columns, by their names; all days are complete."""
     evaluation = analysis.evaluate(frame.assign(**columns), NO_MINIMUM, days=named(7))
     return {check.check: check for check in evaluation.checks}
@@ -77,7 +78,9 @@ def test_without_named_days_nothing_counts_as_complete_and_the_metrics_stay_the_
 
     assert evaluation.metrics == analysis.evaluate(week, POLICY, days=named(7)).metrics
     assert evaluation.days.complete is None
-    assert analysis.to_wire(evaluation)["days"]["complete"] is None
+    days = analysis.to_wire(evaluation)["days"]
+    assert isinstance(days, dict)
+    assert days["complete"] is None
     (dwell,) = [check for check in evaluation.checks if check.check is Check.DWELL]
     assert dwell.verdict is Verdict.NO_DATA
     assert dwell.sentence == (
@@ -255,9 +258,13 @@ def test_a_row_without_a_start_is_no_second_cohort_of_its_owner(small):
 
 def test_loop_events_that_one_owner_day_does_not_tell_are_unknown_for_all(small):
     heard = small.assign(loops=1.0)
-    assert "loops" in analysis.evidence_of(heard).guard_totals.columns
+    told = analysis.evidence_of(heard).guard_totals
     heard.loc[3, "loops"] = None
-    assert "loops" not in analysis.evidence_of(heard).guard_totals.columns
+    untold = analysis.evidence_of(heard).guard_totals
+    assert told is not None
+    assert untold is not None
+    assert "loops" in told.columns
+    assert "loops" not in untold.columns
 
 
 def test_counters_tell_no_coverage_and_no_lost_prompts(small):

@@ -1,5 +1,7 @@
 """Frames of owner-days: one wave's alone, each owner-day once, and in words what is wrong."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import analysis
 from tests.analysis.samples import POLICY, over_days, simulated_totals
 
-TREATMENT = {
+TREATMENT: dict[str, Any] = {
     "environment": "internal",
     "guard": "identical_call",
     "wave": 3,
