@@ -84,7 +84,7 @@ def test_a_trusted_violation_latches_the_environment_before_the_answer(context, 
     held = environment_of(context)
     assert idle_violations(context) == {}
     assert held.latch is not None
-    assert str(invariant) in held.latch.reason
+    assert str(invariant).replace("_", " ") in held.latch.reason
     assert violated(context) == [invariant]
     assert rollout(context).phase is Mode.SHADOW
 
