@@ -76,7 +76,8 @@ class Whose:
         if ids is None:
             ids = self._read_ids(span)
             _IDS.keep(key, ids)
-        return Run(span[self._prompt].decode(), ids, [], [], {})
+        # as `Run(...)` does it, without a call of Python's own: there is one for each prompt
+        return tuple.__new__(Run, (span[self._prompt].decode(), ids, [], [], {}))
 
     def _read_ids(self, span: bytes) -> tuple[str, ...]:
         if self._constant(span) != self.key[-1]:

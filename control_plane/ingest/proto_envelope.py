@@ -26,7 +26,7 @@ class Scope(NamedTuple):
 
     name: str
     version: str
-    items: list[bytes]
+    items: Sequence[bytes]
 
 
 class OneResource(NamedTuple):
@@ -70,7 +70,7 @@ def _scope(raw: bytes) -> Scope:
     entry = parse(OF_SCOPE, raw)
     joined = _joined(entry.scope)
     read = _known_scope if len(joined) <= _REMEMBERED_BYTES else _read_scope
-    return Scope(*read(joined), list(entry.items))
+    return Scope(*read(joined), entry.items[:])
 
 
 def _resource(slices: Sequence[bytes]) -> Attributes:

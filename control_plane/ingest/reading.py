@@ -156,7 +156,10 @@ def _repeat(runs: Sequence[Run], arrivals: Sequence[Arrival | Rejected], tally: 
     if not arrivals or isinstance(arrivals[0], Rejected):
         return False
     tally.repeated.append(Repeated(arrivals[0].origin, runs))
-    tally.dropped += sum(map(_DROPPED, chain.from_iterable([run.wordings for run in runs])))
+    wordings = [run.wordings for run in runs]
+    # of most none drops any, and those that are told apart are few
+    if any(map(_DROPPED, set(chain.from_iterable(wordings)))):
+        tally.dropped += sum(map(_DROPPED, chain.from_iterable(wordings)))
     return True
 
 

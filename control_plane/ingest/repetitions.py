@@ -3,15 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from control_plane.clock import NANOSECONDS
 from control_plane.ingest.booked import Backing
 from control_plane.ingest.fields import LONGEST_KEPT
+from control_plane.ingest.forms import MINUTE_NS
 from control_plane.ingest.identity import prompt_digest
 from control_plane.ingest.rejections import Refusal
 from control_plane.ingest.wording_effects import WordingEffects
 from control_plane.ingest.wordings import Repeated, Worded
 from control_plane.stores.evidence_events import Sighting
-from control_plane.stores.prompt_events import PromptEvents
+from control_plane.stores.prompt_events import PromptEvents, minute_bits
+from control_plane.stores.seen import SEEN_BUCKET_S
 
 Vouch = Callable[[tuple[str, ...], str, str | None], Sequence[Backing]]
 
@@ -84,11 +85,13 @@ class Repetitions:
     def book(self, repeated: Repeated) -> Rebooked:
         """Return what runs add, as their records would one by one."""
         version, ids = repeated.origin.service_version, repeated.origin.assignment_ids
+        owners, sighting = self._owners, self._sighting
         prompts: list[tuple[PromptEvents, Sequence[Sighting]]] = []
         left: list[Worded] = []
+        minute = of_minute = 0
         for run in repeated.runs:
             prompt_id, its_ids, wordings, times_ns, numbers = run
-            owner = self._owners[its_ids or ids, version]
+            owner = owners[its_ids or ids, version]
             if owner is None:
                 left += [repeated.spelt_out(run, at) for at in range(len(wordings))]
                 continue
@@ -97,10 +100,14 @@ class Repetitions:
             if likes:
                 suffix, half = prompt_digest(pseudonym, prompt_id)
                 own, shown = own_of(times_ns, numbers)
+                if times_ns[0] // MINUTE_NS != minute:
+                    minute = times_ns[0] // MINUTE_NS
+                    of_minute = minute_bits(minute * SEEN_BUCKET_S)
                 # as `event_identity` has it
-                tokens = halves.tokens(half, times_ns[0] // NANOSECONDS)
-                told = PromptEvents(pseudonym, suffix, bucket, likes, tokens, own)
-                prompts.append((told, (self._sighting(pseudonym, version, shown),)))
+                tokens = halves.tokens(half ^ of_minute)
+                # as `PromptEvents(...)` does it, without a call of Python's own
+                told = tuple.__new__(PromptEvents, (pseudonym, suffix, bucket, likes, tokens, own))
+                prompts.append((told, (sighting(pseudonym, version, shown),)))
             if alone:
                 left += [repeated.spelt_out(run, at) for at in alone]
         return Rebooked(prompts, left)

@@ -83,6 +83,8 @@ def _own_of(
     and where the own of its events begin.
     """
     is_of_prompt = bool(starts or ends)
+    hours_at = [spot + 2 for spot in starts]
+    ends_at = [(at, place, [slice(each + 1, each + 3) for each in own]) for at, place, own in ends]
 
     def own_of(
         times_ns: Sequence[int], numbers: Mapping[int, EndNumbers]
@@ -91,12 +93,12 @@ def _own_of(
         day, of_day = divmod(seconds[0], DAY_SECONDS)
         own: list[Own] = [0, day, False] * count
         own[::OWN_FIELDS] = seconds if told_by is None else [seconds[at] for at in told_by]
-        for spot in starts:
-            own[spot + 2] = _HOURS[of_day // 3600]
-        for at, place, spots in ends:
-            began_on, of_end = ended_numbers(place, times_ns[at], numbers.get(at, NO_NUMBERS))
-            for spot in spots:
-                own[spot + 1], own[spot + 2] = began_on, of_end
+        for hour_at in hours_at:
+            own[hour_at] = _HOURS[of_day // 3600]
+        for at, place, days_at in ends_at:
+            told = ended_numbers(place, times_ns[at], numbers.get(at, NO_NUMBERS))
+            for day_at in days_at:
+                own[day_at] = told
         return own, (day, is_of_prompt)
 
     return own_of

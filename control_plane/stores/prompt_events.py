@@ -142,9 +142,8 @@ class Halves:
         self._halves = int.from_bytes(packed_tokens(halves))
         self._ones = int.from_bytes(packed_tokens([1] * len(halves)))
 
-    def tokens(self, shared: int, second: int) -> bytes:
-        """Return the exclusive or of each, of what they share, and of their minute."""
-        shared ^= second // SEEN_BUCKET_S * _MINUTE & _TOKEN_BITS
+    def tokens(self, shared: int) -> bytes:
+        """Return the exclusive or of each and what they share, from 0 to 2**64 - 1."""
         return (self._halves ^ shared * self._ones).to_bytes(self._bytes)
 
 
