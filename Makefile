@@ -4,7 +4,7 @@
 #   PYTHON=python3.12                   chooses the interpreter
 #   ARGS='-k rollback -x'               is passed on by `test`
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check fix bench mutants
+.PHONY: help demo serve test check fix bench mutants release
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,7 +28,7 @@ check: $(VENV)/dev ## lint, format, types, import directions, dead code; changes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache --no-logo
+	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python .ci/dead_code.py
 
 fix: $(VENV)/dev ## format the code and apply the safe lint fixes
@@ -40,6 +40,9 @@ bench: $(VENV)/dev ## measure: every benchmarks/*.py in turn
 	  [ -e "$$script" ] || continue; \
 	  found=1; echo "== $$script"; $(BIN)/python "$$script" || exit 1; \
 	done; [ $$found = 1 ] || echo "no benchmarks yet"
+
+release: $(VENV)/dev ## build sdist and wheel in dist/, and run the demo from the wheel in an empty venv
+	.ci/release
 
 mutants: $(VENV)/mutation ## change the guards in small ways and list what no test noticed
 	$(BIN)/mutmut run > mutants.log 2>&1 || { tail -n 20 mutants.log; exit 1; }

@@ -55,7 +55,7 @@ _.arguments_digest
 _.first_call_id
 _.find_candidate
 _.xid_of
-_.__getattr__  # Python, of `import analysis` in a notebook
+_.__getattr__  # Python, of `guardwave.analysis` in a notebook
 _.variance_of_rate  # notebooks, which plan before there is any data
 _.with_ratio_margin  # benchmarks/proof and tests, which inject an amount the plain way
 _.collect  # prometheus_client, which asks a collector for its series

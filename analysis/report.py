@@ -1,4 +1,4 @@
-"""A gate evaluation as plain data, and the one form in which it is stored and answered."""
+"""Report: a gate evaluation as plain data, and its JSON form, stored and answered."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from reducer.vocabulary import Cohort, Gate, Metric, Verdict
+from guardwave.reducer.vocabulary import Cohort, Gate, Metric, Verdict
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -19,7 +19,7 @@ class MetricReason(StrEnum):
 
     NO_BASELINE = "no_baseline"
     NO_DURATIONS = "no_durations"
-    UNTOLD = "untold"
+    MISSING_VALUES = "untold"
     BUCKETS_TOO_WIDE = "buckets_too_wide"
     EMPTY_COHORT = "empty_cohort"
     ZERO_RATIO = "zero_ratio"
@@ -31,7 +31,7 @@ class MetricReason(StrEnum):
 
 
 class Check(StrEnum):
-    """What a gate asks for beside its metrics."""
+    """A requirement of a gate beside its metrics."""
 
     DWELL = "dwell"
     COVERAGE = "coverage"
@@ -44,7 +44,7 @@ class Check(StrEnum):
 
 
 class Topic(StrEnum):
-    """What a note is about: shown beside a gate, and decides nothing."""
+    """The subject of a note, which stands beside a gate and decides nothing."""
 
     BASELINE_BALANCE = "baseline_balance"
     CONTROL_MOVED = "control_moved"
@@ -53,11 +53,11 @@ class Topic(StrEnum):
     POWER = "power"
     SAVED_CALLS = "saved_calls"
     SUPPORTED_HOSTS = "supported_hosts"
-    UNSEEN_OWNERS = "unseen_owners"
+    MISSED_CARRIERS = "unseen_owners"
 
 
 class Comparison(StrEnum):
-    """What the metrics of a gate compare."""
+    """The kind of comparison that the metrics of a gate make."""
 
     NONE = "none"
     CONCURRENT = "concurrent"
@@ -90,10 +90,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class StandardErrors:
-    """Owner-clustered standard errors of treated - reference (analysis.cohorts), in native units.
+    """Owner-clustered standard errors of treated - reference, in native units.
 
-    Of a ratio metric they belong to the difference of the two amounts per prompt, of latency to
-    the difference of the shares of slow prompts at its cut.
+    Those of a ratio metric belong to the difference of the two amounts per prompt, those of latency
+    to the difference of the shares of slow prompts at its cut.
     """
 
     cr0: float
@@ -116,14 +116,13 @@ class Fieller:
 
 @dataclass(frozen=True, slots=True)
 class Cuped:
-    """What the days before the wave took off the noise, where the test made use of them.
+    """The effect of the days before the wave on the noise, where the test used them.
 
-    `variance_ratio` is the variance of the estimate with them by that without (both CR2).
-    `owners_new` had no comparable baseline and count as such. `estimate` is the estimate with what
-    those days foretold taken out, in native units, and `standard_error` its CR2 one, of a ratio
-    that of its logarithm; of latency both belong to the difference of the shares of slow prompts.
-    `interval` is what the verdict agrees with, in native units of the metric, and `cr2_bound` its
-    end on the side of harm.
+    `variance_ratio` is the variance of the adjusted estimate by that of the plain one (both CR2).
+    `owners_new` had no comparable baseline and count as new. `estimate` is the adjusted estimate in
+    native units, and `standard_error` its CR2 error, that of the logarithm for a ratio; both belong
+    to the difference of the shares of slow prompts for latency. `interval` is the one that the
+    verdict agrees with, in native units of the metric, and `cr2_bound` its end on the side of harm.
     """
 
     variance_ratio: float
@@ -138,12 +137,12 @@ class Cuped:
 
 @dataclass(frozen=True, slots=True)
 class SlowCut:
-    """Where latency was cut, in ms: slower than `treated_ms`, or of the reference `reference_ms`.
+    """The cut of latency in ms: prompts above `treated_ms`, or `reference_ms`, are slow.
 
-    The two are apart by the tested margin; `treated` and `reference` are the shares of slow
-    prompts. Of exponential buckets `scale` says how fine they were, and None are explicit ones.
-    `growth` is the ratio of a bucket's edges at the cut: what the bound is told in steps of. It is
-    None for the lowest explicit bucket.
+    The ratio of the two is the tested margin; `treated` and `reference` are the shares of slow
+    prompts. `scale` is that of exponential buckets, None for explicit ones. `growth` is the ratio
+    of a bucket's edges at the cut, which is the step of the bound. It is None for the lowest
+    explicit bucket.
     """
 
     scale: int | None
@@ -158,13 +157,12 @@ class SlowCut:
 class Figures:
     """The numbers of one metric, in native units: treated - reference, or treated / reference.
 
-    `interval`, `standard_error` and `degrees_of_freedom` are those without the days before the
-    wave; of a ratio the error is that of its logarithm, and latency, whose interval lies at edges
-    of buckets, has none. Where those days are in the test, `cuped` has the adjusted ones. `bound`
-    is the official one-sided one, on the side of harm. `tested_margin` is the margin the test
-    could really put: of latency the nearest at a bucket's edge, never above `margin`, and of all
-    others `margin` itself. `without_cuped` says in words why the days before the wave were not
-    made use of. None is unknown.
+    `interval`, `standard_error` and `degrees_of_freedom` do not use the days before the wave; where
+    the test does, `cuped` has the adjusted figures. The error of a ratio is that of its logarithm;
+    latency has none, since its interval lies at edges of buckets. `bound` is the official one-sided
+    bound on the side of harm. `tested_margin` is the margin that the test could use: `margin`
+    itself, and for latency the nearest edge of a bucket that is not above it. `without_cuped` is
+    the sentence why the test did not use the days before the wave. None is unknown.
     """
 
     metric: Metric
@@ -193,7 +191,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """What a metric showed. Without a verdict it is for information and decides nothing."""
+    """The result of a metric. Without a verdict it is for information and decides nothing."""
 
     figures: Figures
     verdict: Verdict | None
@@ -203,7 +201,7 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check showed, with the numbers that its sentence names."""
+    """The result of a check, with the numbers in its sentence."""
 
     check: Check
     verdict: Verdict
@@ -213,7 +211,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to know that decides nothing; a warning asks a person to look before promoting."""
+    """A remark that decides nothing; a warning asks a person to look before promoting."""
 
     topic: Topic
     is_warning: bool
@@ -231,9 +229,9 @@ class NotCounted:
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """The days asked for, the complete ones so far, and the ones this evaluation used.
+    """The declared days, the complete ones so far, and the ones that this evaluation used.
 
-    `complete` is None where nobody said which days are complete.
+    `complete` is None where nobody named the complete days.
     """
 
     declared: int
@@ -244,11 +242,10 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class GateEvaluation:
-    """What a gate concluded about one wave: the worst of its checks and metrics.
+    """The evaluation of one wave: its verdict is the worst of its checks and metrics.
 
-    `information` holds metrics that are shown and decide nothing, `notes` whatever else is worth
-    knowing. A `comparison` of before and after has no level that anybody vouches for: a promotion
-    that rests on it needs a written reason.
+    `information` holds metrics that decide nothing, `notes` other remarks. A before/after
+    `comparison` claims no level: a promotion that rests on it needs a written reason.
     """
 
     environment: str

@@ -1,13 +1,13 @@
-"""The sentences of an evaluation: what was seen, how bad it may be, and what was asked for."""
+"""Sentences of an evaluation: its values, how bad the truth may be, and the margin."""
 
 from collections.abc import Sequence
 
-from analysis.report import Check, CheckResult, Figures, MetricResult
-from reducer import written
-from reducer.vocabulary import Metric, Verdict
+from guardwave.analysis.report import Check, CheckResult, Figures, MetricResult
+from guardwave.reducer import number_format
+from guardwave.reducer.vocabulary import Metric, Verdict
 
 # The edges of coarser buckets are more than 2.2 % apart, and the tested margin may be far from the
-# asked one.
+# policy's.
 FINE = 5
 LEADS = {
     Verdict.WITHIN: "Within",
@@ -41,11 +41,11 @@ def label(metric: Metric) -> str:
 
 def rate(fraction: float) -> str:
     """Write a rate that cohorts are compared by: 0.9312 -> "93.12 %"."""
-    return written.level(Metric.COMPLETION, fraction)
+    return number_format.level(Metric.COMPLETION, fraction)
 
 
-def seen(figures: Figures, cohorts: tuple[str, str]) -> str:
-    """Say what both cohorts had and how far apart they are; the figures must hold an estimate."""
+def values(figures: Figures, cohorts: tuple[str, str]) -> str:
+    """State the values of both cohorts and their difference; there must be an estimate."""
     treated, reference = (
         f"{_level(figures.metric, side.value)} {cohort}"
         for side, cohort in zip((figures.treated, figures.reference), cohorts, strict=True)
@@ -59,86 +59,88 @@ def seen(figures: Figures, cohorts: tuple[str, str]) -> str:
 
 
 def interval(figures: Figures) -> str:
-    """Say the interval that the verdict agrees with, rounded outwards."""
-    known = figures.shown_interval
-    if known is None:
+    """State the interval that the verdict agrees with, rounded outwards."""
+    shown = figures.shown_interval
+    if shown is None:
         return "interval unknown"
-    low, high = written.ends(figures.metric, known.low, known.high, figures.margin)
+    low, high = number_format.ends(figures.metric, shown.low, shown.high, figures.margin)
     adjusted = "" if figures.cuped is None else "adjusted "
-    return f"{adjusted}{known.level * 100:g} % interval {low} to {high} {_unit(figures.metric)}"
+    return f"{adjusted}{shown.level * 100:g} % interval {low} to {high} {_unit(figures.metric)}"
 
 
 def worst(figures: Figures) -> str:
-    """Say how bad the official bound lets it be, and the margin."""
+    """State how bad the truth may be by the official bound, and the margin."""
     margin = _margin(figures)
     if figures.bound is None:
         return f"no bound can be given; margin {margin}"
     direction = "low" if figures.metric.is_higher_better else "high"
-    # Of latency the estimate is as counted: what is adjusted has no ratio of its own.
-    how = ""
+    # The estimate of latency is unadjusted, so the bound is marked instead.
+    mark = ""
     if figures.cuped is not None and figures.metric is Metric.LATENCY_P95:
-        how = f" adjusted by the {figures.cuped.days} days before"
-    return f"could be as {direction} as {bound(figures)}{how}; margin {margin}"
+        mark = f" adjusted by the {figures.cuped.days} days before"
+    return f"could be as {direction} as {bound(figures)}{mark}; margin {margin}"
 
 
 def shown_beyond(figures: Figures) -> str:
-    """Say that the harm was shown to be more than the margin."""
+    """State that the harm was shown to be more than the margin."""
     tested = _margin(figures)
     if figures.tested_margin not in (None, figures.margin):
         tested = f"{_tested(figures)}, the nearest at a bucket's edge"
-    said = f"shown to be worse than the margin of {tested}"
-    # The interval is a second opinion: one that reaches inside the margin would read as a doubt.
+    sentence = f"shown to be worse than the margin of {tested}"
+    # The interval is a second opinion: one that reaches inside the margin would look like a doubt.
     if not _is_all_beyond(figures):
-        return f"by random sets of owners {said}"
-    return f"{interval(figures)}; {said}"
+        return f"by random sets of owners {sentence}"
+    return f"{interval(figures)}; {sentence}"
 
 
 def bound(figures: Figures) -> str:
     """Write the official bound, rounded towards harm."""
     if figures.bound is None:
         return "unknown"
-    shown = written.bound(figures.metric, figures.bound, figures.margin)
+    shown = number_format.bound(figures.metric, figures.bound, figures.margin)
     return f"{shown} {_unit(figures.metric)}"
 
 
 def remarks(figures: Figures) -> list[str]:
-    """Say what a reader must know of how a metric was tested, beside its numbers."""
-    found = []
+    """Return what a reader must know about the test of a metric, beside its numbers."""
+    sentences = []
     if figures.cut is not None and figures.tested_margin not in (None, figures.margin):
         step = figures.cut.growth
         apart = "" if step is None else f", with edges {100.0 * (step - 1.0):.2g} % apart"
-        found.append(f"margin tested at the bucket's edge {_tested(figures)}{apart}")
+        sentences.append(f"margin tested at the bucket's edge {_tested(figures)}{apart}")
     if figures.cut is not None and (figures.cut.scale is not None) and figures.cut.scale < FINE:
-        found.append(
+        sentences.append(
             f"durations came in coarse buckets of scale {figures.cut.scale}, and scale {FINE} or "
             "finer is asked for"
         )
-    return found
+    return sentences
 
 
 def effect(metric: Metric, value: float | None, margin: float | None) -> str:
-    """Write an effect with its unit, and as many digits as tell it from the margin."""
+    """Write an effect with its unit, and with enough digits to distinguish it from the margin."""
     return (
-        "unknown" if value is None else f"{written.effect(metric, value, margin)} {_unit(metric)}"
+        "unknown"
+        if value is None
+        else f"{number_format.effect(metric, value, margin)} {_unit(metric)}"
     )
 
 
 def gate(checks: Sequence[CheckResult], metrics: Sequence[MetricResult], verdict: Verdict) -> str:
-    """Say a gate's verdict in one sentence: the numbers that decided it, and what else would."""
+    """State a gate's verdict in one sentence: the numbers that decided it, and what else failed."""
     if verdict is Verdict.WITHIN:
         return _all_within(checks, metrics)
     of_checks = [check for check in checks if check.verdict is verdict]
     of_metrics = [result for result in metrics if result.verdict is verdict]
-    # Stops are asked about once the metrics are in order: they say what people came for.
+    # People read the metrics first, so stops come after them.
     late = [check for check in of_checks if check.check is Check.STOP_CONSISTENCY and of_metrics]
     early = [check for check in of_checks if check not in late]
     if not early:
         return _with_others(of_metrics[0].sentence, _labels(of_metrics[1:], late), verdict)
-    said = f"{LEADS[verdict]}: {_lower_first(early[0].sentence)}"
-    # Before the declared days nothing is judged: all else is unproven for that alone.
+    sentence = f"{LEADS[verdict]}: {_lower_first(early[0].sentence)}"
+    # Before the declared days nothing is judged, so all else is unproven for that reason alone.
     if early[0].check is Check.DWELL:
-        return said
-    return _with_others(said, _labels(of_metrics, [*early[1:], *late]), verdict)
+        return sentence
+    return _with_others(sentence, _labels(of_metrics, [*early[1:], *late]), verdict)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -155,16 +157,16 @@ def _labels(metrics: Sequence[MetricResult], checks: Sequence[CheckResult]) -> l
     ]
 
 
-def _with_others(said: str, others: Sequence[str], verdict: Verdict) -> str:
+def _with_others(sentence: str, others: Sequence[str], verdict: Verdict) -> str:
     if not others:
-        return said
+        return sentence
     are = "is" if len(others) == 1 else "are"
-    alike = {
+    too = {
         Verdict.UNPROVEN: "not proven either",
         Verdict.NO_DATA: "without data too",
         Verdict.INVALID: "not valid either",
     }.get(verdict, f"{verdict} too")
-    return f"{said.removesuffix('.')}; {listed(others)} {are} {alike}."
+    return f"{sentence.removesuffix('.')}; {listed(others)} {are} {too}."
 
 
 def _all_within(checks: Sequence[CheckResult], metrics: Sequence[MetricResult]) -> str:
@@ -184,7 +186,7 @@ def _lower_first(sentence: str) -> str:
 
 
 def _level(metric: Metric, value: float | None) -> str:
-    return "nothing" if value is None else written.level(metric, value)
+    return "nothing" if value is None else number_format.level(metric, value)
 
 
 def _unit(metric: Metric) -> str:
@@ -194,7 +196,7 @@ def _unit(metric: Metric) -> str:
 def _margin(figures: Figures) -> str:
     if figures.margin is None:
         return "none"
-    return f"{written.margin(figures.metric, figures.margin)} {_unit(figures.metric)}"
+    return f"{number_format.margin(figures.metric, figures.margin)} {_unit(figures.metric)}"
 
 
 def _tested(figures: Figures) -> str:
@@ -202,17 +204,17 @@ def _tested(figures: Figures) -> str:
 
 
 def _adjusted(figures: Figures) -> str:
-    """Say the estimate without what the days before foretold; of latency it is no ratio."""
+    """State the estimate adjusted by the days before; that of latency has no ratio to state."""
     if figures.cuped is None or figures.metric is Metric.LATENCY_P95:
         return ""
     plain = effect(figures.metric, figures.estimate, figures.margin)
     adjusted = effect(figures.metric, figures.cuped.estimate, figures.margin)
-    found = "the same" if adjusted == plain else adjusted
-    return f" ({found} adjusted by the {figures.cuped.days} days before)"
+    words = "the same" if adjusted == plain else adjusted
+    return f" ({words} adjusted by the {figures.cuped.days} days before)"
 
 
 def _is_all_beyond(figures: Figures) -> bool:
-    known, margin = figures.shown_interval, figures.tested_margin or figures.margin
-    if known is None or margin is None:
+    shown, margin = figures.shown_interval, figures.tested_margin or figures.margin
+    if shown is None or margin is None:
         return False
-    return known.high <= margin if figures.metric.is_higher_better else known.low >= margin
+    return shown.high <= margin if figures.metric.is_higher_better else shown.low >= margin

@@ -1,11 +1,11 @@
-"""What a whole enforce gate costs by owners, and its CR2 part beside statsmodels in the same run.
+"""Cost of an enforce gate by owners, and of its CR2 part beside statsmodels in the same run.
 
-Five metrics with margins, bounds by inversion and CUPED over seven days, 5 % of the owners treated,
-some 28 prompts each, one core. "gate" is what the worker takes for an evaluation without reading
-the store, in processor seconds; the middle columns are one metric's ratio, CR2 standard error,
-degrees of freedom and bound, ours and statsmodels' (by owner with HC2, which is the same number;
-by call clustered, up to 10,000 owners). Ratios of one run are what to read; a machine that does
-other work beside it makes all of them longer.
+The gate has five metrics with margins, bounds by inversion and CUPED over seven days; 5 % of the
+owners are treated, with some 28 prompts each, on one core. "gate" is an evaluation by the worker
+without the reads from the store, in processor seconds. The middle columns are one metric's ratio,
+CR2 standard error, degrees of freedom and bound, ours and those of statsmodels (by owner with HC2,
+which is the same number; by call clustered, up to 10,000 owners). Compare ratios of one run: other
+work on the machine makes all times longer.
 
     python benchmarks/analysis.py [--million] [--json FILE]
 """
@@ -22,25 +22,25 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-# One core is what is measured; set before numpy reads them.
+# One core is measured; set before numpy reads these.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-import numpy as np  # noqa: E402  # path first
-import pandas as pd  # noqa: E402
-import statsmodels.api as sm  # noqa: E402
+import numpy as np  # path first
+import pandas as pd
+import statsmodels.api as sm
 
-from analysis.baseline import COMPARABLE, Baseline  # noqa: E402
-from analysis.cohorts import Contrast, cohort_ratio, difference  # noqa: E402
-from analysis.comparison import Judge  # noqa: E402
-from analysis.frames import COUNTS, Outcomes, checked_totals, outcomes  # noqa: E402
-from analysis.histograms import OwnerHistograms  # noqa: E402
-from analysis.report import MetricResult  # noqa: E402
-from analysis.rerandomisation import DrawKey  # noqa: E402
-from reducer.vocabulary import Metric  # noqa: E402
-from tests.analysis.samples import PAIR  # noqa: E402
-from tests.policies import shipped_policy  # noqa: E402
+from guardwave.analysis.frames.baseline import COMPARABLE, Baseline
+from guardwave.analysis.frames.histograms import OwnerHistograms
+from guardwave.analysis.frames.owner_totals import COUNTS, Outcomes, checked_totals, outcomes_of
+from guardwave.analysis.gate.comparison import Judge
+from guardwave.analysis.inference.cohorts import Contrast, cohort_ratio, difference
+from guardwave.analysis.inference.rerandomisation import DrawKey
+from guardwave.analysis.report import MetricResult
+from guardwave.reducer.vocabulary import Metric
+from tests.support.frames.samples import PAIR
+from tests.support.policies import shipped_policy
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
@@ -85,16 +85,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--million", action="store_true", help="measure a million owners too")
     parser.add_argument("--json", type=Path, help="write the numbers to this file as well")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     costs = []
     print("| owners | gate s | CR2 ms | statsmodels ms | times | by call ms | times | peak GB |")
     print("|---|---|---|---|---|---|---|---|")
-    for owners in (*SIZES, MILLION) if asked.million else SIZES:
+    for owners in (*SIZES, MILLION) if options.million else SIZES:
         cost = measured(owners)
         costs.append(cost)
         print(row(cost), flush=True)
-    if asked.json is not None:
-        asked.json.write_text(json.dumps([asdict(cost) for cost in costs], indent=1) + "\n")
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(cost) for cost in costs], indent=1) + "\n")
 
 
 def measured(owners: int) -> Cost:
@@ -104,7 +104,7 @@ def measured(owners: int) -> Cost:
     results = gate(roster)
     spent = time.process_time() - began
     refined = sum(result.figures.permutations > 10_000 for result in results)
-    own = outcomes(checked_totals(roster.totals), Metric.COMPLETION, PAIR)
+    own = outcomes_of(checked_totals(roster.totals), Metric.COMPLETION, PAIR)
     agree(own)
     by_call = best_of(1, partial(peer_by_call, own)) if owners <= BY_CALL_UP_TO else None
     return Cost(
@@ -142,7 +142,7 @@ def gate(roster: Roster) -> list[MetricResult]:
     baseline = Baseline(roster.before, days, roster.durations_before)
     totals = checked_totals(roster.totals)
     policy = shipped_policy()
-    judge = Judge(PAIR, DrawKey("internal", "guard", 1), policy, is_look=True)
+    judge = Judge(PAIR, DrawKey("internal", "guard", 1), policy, is_look_due=True)
     return [
         judge.compare(totals, metric, margin, durations=roster.durations, baseline=baseline)
         for metric, margin in MARGINS.items()
@@ -150,7 +150,7 @@ def gate(roster: Roster) -> list[MetricResult]:
 
 
 def simulated(owners: int) -> Roster:
-    """Return owners of lognormal size with rates and durations of their own that last."""
+    """Return owners of lognormal size, whose rates and durations persist over both weeks."""
     source = np.random.default_rng(owners)
     names = tuple(f"owner-{place:07d}" for place in range(owners))
     rates = source.beta(0.94 * 19.0, 0.06 * 19.0, owners)
@@ -187,7 +187,7 @@ def counts(
 def histograms(
     source: np.random.Generator, names: tuple[str, ...], started: np.ndarray, pace: np.ndarray
 ) -> OwnerHistograms:
-    """Return a period's durations by owner, some thousands of owners at a time."""
+    """Return a period's durations by owner, in steps of some thousands of owners."""
     entries, buckets, numbers = [], [], []
     for low in range(0, len(names), 20_000):
         size = started[low : low + 20_000]
@@ -238,7 +238,7 @@ def peer_by_call(own: Outcomes) -> tuple[float, float]:
 
 
 def agree(own: Outcomes) -> None:
-    """Stop when the two do not say the same: a faster wrong answer is no measurement."""
+    """Stop when the two differ: a faster wrong answer is no measurement."""
     ours, (estimate, error) = interval(own), peer(own)
     if not np.allclose((ours.estimate, ours.standard_error), (estimate, error), rtol=1e-8):
         raise SystemExit(f"{ours} is not statsmodels' {estimate} with {error}")

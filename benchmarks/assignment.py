@@ -1,7 +1,7 @@
-"""What an assignment costs beside a bare WSGI reply and a Flask one, on the same gunicorn worker.
+"""Cost of an assignment beside a bare WSGI reply and a Flask reply, on the same gunicorn worker.
 
-Ratios of one run are what to read: the absolute numbers are this machine's. CPU time is the
-worker's own, so a load generator that is slower than the server does not flatter anything.
+Compare ratios of one run: absolute numbers depend on the machine. CPU time is that of the worker
+alone, so a load generator that is slower than the server changes nothing.
 """
 
 import itertools
@@ -23,25 +23,18 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from flask import Flask, Response, jsonify  # noqa: E402  # the checkout comes first on the path
+from flask import Flask, Response, jsonify  # the checkout comes first on the path
 
-from control_plane.data_plane import over  # noqa: E402
-from control_plane.queries.answer_memory import AnswerMemory  # noqa: E402
-from control_plane.queries.assignment_questions import AssignmentRequest  # noqa: E402
-from control_plane.queries.assignments import answer_assignment  # noqa: E402
-from control_plane.settings import Settings  # noqa: E402
-from control_plane.startup import open_store  # noqa: E402
-from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
-from reducer.vocabulary import Mode  # noqa: E402
-from tests.control_plane.web_workers import free_port, until  # noqa: E402
-from tests.control_plane.worlds import (  # noqa: E402
-    ENVIRONMENT,
-    GUARD,
-    VERSION,
-    World,
-    context_over,
-    world_in,
-)
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.data_plane import build_data_plane
+from guardwave.control_plane.data_plane.answer_cache import AnswerCache
+from guardwave.control_plane.data_plane.assignment_request import AssignmentRequest
+from guardwave.control_plane.data_plane.assignments import answer_assignment
+from guardwave.control_plane.rollouts.context import open_store
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.reducer.vocabulary import Mode
+from tests.support.web_workers import free_port, until
+from tests.support.worlds import ENVIRONMENT, GUARD, VERSION, World, context_over, world_in
 
 CONNECTIONS = 4
 WARM_UP_S = 1.0
@@ -67,7 +60,7 @@ def answer_by_flask(_anything: str) -> Response:
 
 
 class Cost(NamedTuple):
-    """What one kind of answer cost: answers a second, and the worker's CPU time for each."""
+    """The cost of one kind of answer: answers a second, and the worker's CPU time for each."""
 
     per_second: float
     cpu_us: float
@@ -87,12 +80,12 @@ def main() -> None:
 
 
 def measure_http(server: EmbeddedServer, world: World, token: str) -> None:
-    """Print what each kind of answer costs over HTTP."""
+    """Print the cost of each kind of answer over HTTP."""
     requests = [request_bytes(owner, token) for owner in world.roster]
     kinds = {
         "bare WSGI": ("assignment:bare", False),
         "Flask jsonify": ("assignment:flask", False),
-        "assignment": ("control_plane.wsgi:app", True),
+        "assignment": ("guardwave.control_plane.server.wsgi:app", True),
     }
     best: dict[str, Cost] = {}
     for _ in range(ROUNDS):
@@ -108,28 +101,28 @@ def measure_http(server: EmbeddedServer, world: World, token: str) -> None:
 
 
 def measure_in_process(world: World, token: str) -> None:
-    """Print what an answer costs without HTTP, and what a host pays for one it holds."""
-    plane = over(world.context)
+    """Print the cost of an answer without HTTP: from the cache, and computed."""
+    plane = build_data_plane(world.context)
     query, authorization = f"service.version={VERSION}", f"Bearer {token}"
-    asked = [
+    requests = [
         AssignmentRequest(ENVIRONMENT, GUARD, owner, query=query, authorization=authorization)
         for owner in world.roster
     ]
 
     def answer_all() -> None:
-        for each in asked:
-            answer_assignment(plane, each)
+        for request in requests:
+            answer_assignment(plane, request)
 
-    def answer_all_anew() -> None:
-        anew = replace(plane, answers=AnswerMemory())
-        for each in asked:
-            answer_assignment(anew, each)
+    def answer_all_uncached() -> None:
+        uncached = replace(plane, answers=AnswerCache())
+        for request in requests:
+            answer_assignment(uncached, request)
 
     answer_all()
     print("\nanswer_assignment in process, CPU us")
-    for what, run in {"asked before": answer_all, "asked anew": answer_all_anew}.items():
+    for what, run in {"cached": answer_all, "computed": answer_all_uncached}.items():
         seconds = min(timeit.repeat(run, timer=time.thread_time, number=5, repeat=5))
-        print(f"{what:16}{seconds / 5 / len(asked) * 1e6:>12.1f}")
+        print(f"{what:16}{seconds / 5 / len(requests) * 1e6:>12.1f}")
     plane.refresher.stop()
 
 
@@ -146,7 +139,7 @@ def request_bytes(owner: str, token: str) -> bytes:
 def gunicorn(app: str, server: EmbeddedServer, *, is_ours: bool) -> Iterator[tuple[int, int]]:
     """Run one worker of 8 threads; yield the worker's process id and its port."""
     port = free_port()
-    ours = ["-c", "python:control_plane.gunicorn_conf"]
+    ours = ["-c", "python:guardwave.control_plane.server.gunicorn_conf"]
     plain = ["-b", f"127.0.0.1:{port}", "-k", "gthread", "--threads", "8", "--keep-alive", "75"]
     options = [*(ours if is_ours else plain), "--log-level", "error", "--no-control-socket"]
     process = subprocess.Popen(  # noqa: S603  # the benchmark's own command
@@ -179,7 +172,7 @@ def is_open(port: int) -> bool:
 
 
 def measure(pid: int, port: int, requests: list[bytes]) -> Cost:
-    """Send the requests over a few connections for a while, and count."""
+    """Send the requests over a few connections for some seconds, and count the answers."""
     load(port, requests, WARM_UP_S)
     before, started = cpu_seconds(pid), time.monotonic()
     answers = load(port, requests, MEASURED_S)
@@ -194,14 +187,14 @@ def cpu_seconds(pid: int) -> float:
 
 
 def load(port: int, requests: list[bytes], seconds: float) -> int:
-    """Ask again and again over CONNECTIONS connections; return how many answers were 200."""
+    """Send the requests repeatedly over all connections; return the number of 200 answers."""
     with ThreadPoolExecutor(CONNECTIONS) as threads:
         shares = [requests[number::CONNECTIONS] for number in range(CONNECTIONS)]
         return sum(threads.map(lambda share: ask(port, share, seconds), shares))
 
 
 def ask(port: int, requests: list[bytes], seconds: float) -> int:
-    """Ask for one owner after the other over one connection; return how often it was answered."""
+    """Send one request after the other over one connection; return the number of answers."""
     ends_at = time.monotonic() + seconds
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,9 +1,9 @@
-"""How a common shift of the period fools a comparison of before and after: table for the docs.
+"""Before/after study: how a common shift of the period fools the comparison, as a table.
 
-Every owner is warned and compared with itself a week before, which is what a warn wave without
-holdback leaves. A shift that has nothing to do with the guard, the same for everybody, comes with
-the warn week. Beside it the test of a wave that holds a fifth of the owners back: they meet the
-same shift, so that it takes nothing from the comparison. Disruption, margin 0.5 pp.
+Every owner is warned and compared with itself a week before, as in a warn wave without holdback. In
+the warn week a shift affects everybody and has nothing to do with the guard. Beside it stands the
+test of a wave that holds a fifth of the owners back: the shift affects both cohorts, so it does not
+change the comparison. The metric is disruption, with a margin of 0.5 pp.
 """
 
 import sys
@@ -13,16 +13,16 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-import numpy as np  # noqa: E402  # path first
+import numpy as np  # path first
 
-from analysis import injection  # noqa: E402
-from analysis.experiments import ThinnedRate  # noqa: E402
-from analysis.frames import Outcomes  # noqa: E402
-from analysis.pairing import Paired, paired_contrast  # noqa: E402
-from analysis.rerandomisation import DrawKey, Draws, Rerandomisation  # noqa: E402
-from benchmarks.proof.outcomes import MARGINS  # noqa: E402
-from benchmarks.proof.owners import Floats, Owners, Rate, Sizes, draw_owners  # noqa: E402
-from reducer.vocabulary import Metric  # noqa: E402
+from benchmarks.proof.outcomes import MARGINS
+from benchmarks.proof.owners import Floats, Owners, Rate, Sizes, draw_owners
+from guardwave.analysis.frames.owner_totals import Outcomes
+from guardwave.analysis.inference import injection
+from guardwave.analysis.inference.cohorts import Paired, paired_contrast
+from guardwave.analysis.inference.injection import ThinnedRate
+from guardwave.analysis.inference.rerandomisation import DrawKey, Draws, Rerandomisation
+from guardwave.reducer.vocabulary import Metric
 
 SEED = 20_261_201
 OWNERS = 1_000
@@ -54,13 +54,13 @@ def main() -> None:
     print(f"| shift of the period | {' | '.join(columns)} |")
     print(f"| ---: |{' ---: |' * len(columns)}")
     for shift in SHIFTS:
-        shares = [share for harm in (MARGIN, 0.0) for share in passing(shift, harm)]
-        print(f"| {100 * shift:+.1f} pp | {' | '.join(f'{100 * each:.1f}' for each in shares)} |")
+        shares = [share for harm in (MARGIN, 0.0) for share in passing_shares(shift, harm)]
+        print(f"| {100 * shift:+.1f} pp | {' | '.join(f'{100 * share:.1f}' for share in shares)} |")
 
 
-def passing(shift: float, harm: float) -> tuple[float, float]:
+def passing_shares(shift: float, harm: float) -> tuple[float, float]:
     """Return the shares of waves that pass before and after, and with a holdback."""
-    # The same owners for every shift and harm: rows differ by what is done to them alone.
+    # The same owners for every shift and harm, so that rows differ by these alone.
     source = np.random.default_rng(SEED)
     waves = [one_wave(source, shift, harm, number) for number in range(WAVES)]
     before_after, holdback = np.array(waves).mean(axis=0)
@@ -82,7 +82,7 @@ def one_wave(source: np.random.Generator, shift: float, harm: float, number: int
 
 
 def moved(rates: Floats, by: float) -> Floats:
-    """Return rates whose mean is moved by a difference, each owner's in proportion."""
+    """Return rates whose mean differs by `by`, with each owner's rate moved in proportion."""
     mean = Rate.DISRUPTION.mean
     if by < 0.0:
         return rates * (1.0 + by / mean)
@@ -96,21 +96,21 @@ def disrupted(source: np.random.Generator, prompts: Floats, rates: Floats) -> Fl
 
 def passes_before_after(owners: Owners, after: Floats, before: Floats) -> bool:
     """Compare every owner that was there before with itself."""
-    there = owners.baseline.prompts > 0
-    trials = owners.wave.prompts[there], owners.baseline.prompts[there]
+    was_there = owners.baseline.prompts > 0
+    trials = owners.wave.prompts[was_there], owners.baseline.prompts[was_there]
     contrast = paired_contrast(
-        Paired(after[there], trials[0], before[there], trials[1]), is_log=False
+        Paired(after[was_there], trials[0], before[was_there], trials[1]), is_log=False
     )
     return contrast is not None and contrast.upper(1.0 - ALPHA) < MARGIN
 
 
 def passes_holdback(owners: Owners, harm: Floats, number: int) -> bool:
-    """Put the warned against those held back to the decision test."""
+    """Run the decision test of the warned against those held back."""
     names = tuple(f"owner-{place:06d}" for place in range(OWNERS))
-    own = Outcomes(names, owners.is_treated, harm, owners.wave.prompts)
+    outcomes = Outcomes(names, owners.is_treated, harm, owners.wave.prompts)
     uniforms = injection.uniforms(names, Metric.DISRUPTION, wave=number)
     draws = Draws(DrawKey("proof", "warn", number))
-    trial = Rerandomisation(ThinnedRate(own, uniforms, None), draws)
+    trial = Rerandomisation(ThinnedRate(outcomes, uniforms, None), draws)
     return trial.test(MARGIN, trial.sets(PERMUTATIONS)).p_harm <= ALPHA
 
 

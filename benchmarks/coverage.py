@@ -1,9 +1,9 @@
-"""How often the decision test passes a guard that it should not: docs/coverage.md.
+"""Coverage study: how often the decision test passes a harmful guard, for docs/coverage.md.
 
-The whole grid takes about an hour on one core and can be broken off: finished chunks are kept in
-benchmarks/results/coverage.jsonl, and a run goes on with the missing ones. With all of them there
-it only writes the document again, and with `--so-far` it does so with those that are there.
-`--quick` runs a small part and prints it.
+The whole grid takes about an hour on one core and may be interrupted: finished chunks are stored in
+benchmarks/results/coverage.jsonl, and the next run continues with the missing ones. When all are
+there it only writes the document again; `--so-far` writes it with those that are there. `--quick`
+runs a small part and prints it.
 """
 
 import argparse
@@ -18,16 +18,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: E402
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from benchmarks.proof import tables, tallies, waves  # noqa: E402
-from benchmarks.proof.owners import Sizes  # noqa: E402
-from benchmarks.proof.tallies import Chunk, Design  # noqa: E402
+from benchmarks.proof import tables, tallies, waves
+from benchmarks.proof.owners import Sizes
+from benchmarks.proof.tallies import Chunk, Design
 
 RESULTS = ROOT / "benchmarks" / "results" / "coverage.jsonl"
 DOCUMENT = ROOT / "docs" / "coverage.md"
 REVIEW = ROOT / "docs" / "statistics.md"
-# Where the summary of the document stands in the one for reviewers.
+# The place of the summary in the document for reviewers.
 SUMMARY = ("<!-- from benchmarks/coverage.py -->", "<!-- until here -->")
 COMMAND = "python benchmarks/coverage.py"
 FULL = Design(seed=20_261_129, permutations=1_999, chunk_size=250)
@@ -45,10 +45,10 @@ def main() -> None:
         design, wanted = (QUICK, QUICK_CHUNKS) if options.quick else (FULL, CHUNKS)
         if not options.so_far:
             run(results, design, list(chunks(wanted)), workers=options.workers)
-        there = tallies.read(results, design)
-    counts = tallies.added_up(there.values())
+        finished = tallies.read(results, design)
+    counts = tallies.added_up(finished.values())
     command = COMMAND + (" --quick" if options.quick else "")
-    missing = len(set(chunks(wanted)) - set(there))
+    missing = len(set(chunks(wanted)) - set(finished))
     text = tables.report(counts, design, command, missing=missing)
     if options.quick:
         print(text)
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def chunks(wanted: dict[int, int]) -> Iterator[Chunk]:
-    """Return the chunks of a grid, a part of every roster before the next part of any."""
+    """Yield the chunks of a grid: one of every roster before the second of any."""
     for number in range(max(wanted.values())):
         for owners, count in wanted.items():
             if number < count:
@@ -72,9 +72,9 @@ def chunks(wanted: dict[int, int]) -> Iterator[Chunk]:
 
 
 def run(results: Path, design: Design, wanted: list[Chunk], *, workers: int) -> None:
-    """Run the chunks that the file lacks, and add each to it when it is done."""
-    there = tallies.read(results, design)
-    missing = [chunk for chunk in wanted if chunk not in there]
+    """Run the chunks that the file lacks, and append each when it is finished."""
+    finished = tallies.read(results, design)
+    missing = [chunk for chunk in wanted if chunk not in finished]
     columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn())
     with (
         Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True)) as progress,
@@ -94,7 +94,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="run a small part and print it")
     parser.add_argument("--so-far", action="store_true", help="write what is there, run nothing")
     parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where counts are kept")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file of the counts")
     return parser.parse_args()
 
 

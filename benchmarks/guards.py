@@ -1,8 +1,8 @@
-"""What the guards cost a host: time beside `json.dumps` of the same batch, memory, and imports.
+"""Cost of the guards to a host: time beside `json.dumps` of the same batch, memory, and imports.
 
 Times are CPU time of this process, the best of many short rounds: a busy machine makes them longer,
-never shorter. Ratios of one run are what to read; the limits are this project's own. Needs nothing
-but the base install.
+never shorter. Compare ratios of one run; the limits are those of this project. The base install is
+enough.
 """
 
 import gc
@@ -22,9 +22,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from reducer.guards import duplicate_call_id, pipeline, repeated_failure  # noqa: E402  # path first
-from reducer.guards.calls import ToolCall  # noqa: E402
-from reducer.guards.pipeline import (  # noqa: E402
+from guardwave.reducer import pipeline
+from guardwave.reducer.guards import duplicate_call_id, repeated_failure
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.guards.repeated_failure import Observation, RepeatedFailure, SettledBatch
+from guardwave.reducer.guards.repeated_failure.outcome import MOST_NAME
+from guardwave.reducer.guards.side_effect import UNDECLARED, ToolDeclaration
+from guardwave.reducer.pipeline import (
     GUARDS,
     BatchProposed,
     BatchSettled,
@@ -34,14 +38,7 @@ from reducer.guards.pipeline import (  # noqa: E402
     Proposal,
     TurnStarting,
 )
-from reducer.guards.repeated_failure import (  # noqa: E402
-    Observation,
-    RepeatedFailure,
-    SettledBatch,
-)
-from reducer.guards.repeated_failure.outcome import MOST_NAME  # noqa: E402
-from reducer.guards.side_effect import UNDECLARED, ToolDeclaration  # noqa: E402
-from reducer.vocabulary import Mode  # noqa: E402
+from guardwave.reducer.vocabulary import Mode
 
 ROUNDS = 60
 PER_ROUND = 300
@@ -53,8 +50,8 @@ REQUEST = "prompt-1"
 STANDARD = "base64, dataclasses, datetime, enum, hashlib, json, re, typing"
 
 
-class Asked(NamedTuple):
-    """A tool that the model asks for, its arguments, and what its host declared of it."""
+class RequestedCall(NamedTuple):
+    """A tool that the model asks for, its arguments, and its host's declaration."""
 
     tool: str
     arguments: dict[str, object]
@@ -80,42 +77,44 @@ class Row:
         return f"{self.name:58}{self.measured:8.1f} {self.unit:6}{ratio:>9}  {verdict}".rstrip()
 
 
-def asked(number: int) -> tuple[Asked, ...]:
-    """Return four calls as a coding agent makes them; no two batches are alike."""
+def requested_calls(number: int) -> tuple[RequestedCall, ...]:
+    """Return four calls as a coding agent makes them; every batch is different."""
     path = f"src/package/module_{number}.py"
     old, new = "    return state\n" * 6, "    return replace(state, count=state.count + 1)\n" * 6
     search = {"pattern": f"def reduce_{number}\\(", "path": "src", "max_results": 50, "case": True}
     command = f"python -m pytest -q tests/test_module_{number}.py"
     return (
-        Asked("read_file", {"path": path, "offset": 0, "limit": 2000}, HARMLESS),
-        Asked("search_text", search, HARMLESS),
-        Asked("edit_file", {"path": path, "old": old, "new": new}, UNDECLARED),
-        Asked("run_command", {"command": command, "timeout_ms": 120_000, "cwd": "."}, UNDECLARED),
+        RequestedCall("read_file", {"path": path, "offset": 0, "limit": 2000}, HARMLESS),
+        RequestedCall("search_text", search, HARMLESS),
+        RequestedCall("edit_file", {"path": path, "old": old, "new": new}, UNDECLARED),
+        RequestedCall(
+            "run_command", {"command": command, "timeout_ms": 120_000, "cwd": "."}, UNDECLARED
+        ),
     )
 
 
-def calls_of(batch: tuple[Asked, ...], number: int) -> list[ToolCall]:
+def calls_of(batch: tuple[RequestedCall, ...], number: int) -> list[ToolCall]:
     """Return the calls with their digests, under ids that were never used."""
     return [
-        ToolCall.of(f"call_{number:08d}_{at}", each.tool, each.arguments)
-        for at, each in enumerate(batch)
+        ToolCall.of(f"call_{number:08d}_{place}", request.tool, request.arguments)
+        for place, request in enumerate(batch)
     ]
 
 
 def proposed(number: int, *, declares: bool) -> BatchProposed:
     """Return the batch before it runs."""
-    batch = asked(number)
+    batch = requested_calls(number)
     proposals = tuple(
-        Proposal(call, each.declaration if declares else UNDECLARED)
-        for each, call in zip(batch, calls_of(batch, number), strict=True)
+        Proposal(call, request.declaration if declares else UNDECLARED)
+        for request, call in zip(batch, calls_of(batch, number), strict=True)
     )
     return BatchProposed((proposals,), REQUEST, number * 1000)
 
 
 def observed(keys: list[str], word: str) -> SettledBatch:
-    """Return the batch after it ran: every call ended alike, in a typed failure or well."""
+    """Return the batch after it ran: all calls succeeded, or all failed with one type."""
     error_type = "timeout" if word == "error" else None
-    seen = tuple(
+    observations = tuple(
         Observation(
             key,
             "run_command",
@@ -126,7 +125,7 @@ def observed(keys: list[str], word: str) -> SettledBatch:
         )
         for key in keys
     )
-    return SettledBatch(seen, is_complete=True, is_input_reliable=True)
+    return SettledBatch(observations, is_complete=True, is_input_reliable=True)
 
 
 def best_us(work: Callable[[], object]) -> float:
@@ -158,9 +157,9 @@ def repeated_failure_rows() -> list[Row]:
 def pipeline_rows(
     name: str, mode: Mode, *, declares: bool, limit: float | None = None
 ) -> list[Row]:
-    """Measure all guards on one batch after a prompt of many others: settled, and proposed.
+    """Measure all guards on one batch after many others of its prompt: settled, and proposed.
 
-    The limit is that of the settled batch, as for the reducer that works on nothing else.
+    The limit is that of the settled batch, as it is for the reducer of settled batches.
     """
     modes = dict.fromkeys(GUARDS, mode)
     state = Pipeline.start(modes, limits=Limits(total_calls=10 * HISTORY))
@@ -168,13 +167,17 @@ def pipeline_rows(
     for number in range(HISTORY):
         state = pipeline.reduce(state, TurnStarting()).state
         step = pipeline.reduce(state, proposed(number, declares=declares))
-        settled = BatchSettled(observed([each.key for each in step.fates], "success"), number)
+        settled = BatchSettled(
+            observed([disposition.key for disposition in step.dispositions], "success"), number
+        )
         state = pipeline.reduce(step.state, settled).state
     before = pipeline.reduce(state, TurnStarting()).state
     event = proposed(HISTORY, declares=declares)
     step = pipeline.reduce(before, event)
     running = step.state
-    settled = BatchSettled(observed([each.key for each in step.fates], "success"), HISTORY * 1000)
+    settled = BatchSettled(
+        observed([call.key for call in step.dispositions], "success"), HISTORY * 1000
+    )
     propose = best_us(lambda: pipeline.reduce(before, event))
     settle = best_us(lambda: pipeline.reduce(running, settled))
     return [
@@ -184,12 +187,12 @@ def pipeline_rows(
 
 
 def kept_bytes(make: Callable[[], object]) -> int:
-    """Return what stays allocated after something was made."""
+    """Return the bytes that stay allocated after something was made."""
     gc.collect()
     tracemalloc.start()
     try:
         kept = make()
-        # Freed tuples that the interpreter keeps at hand are no part of the state.
+        # Freed tuples that the interpreter caches are no part of the state.
         gc.collect()
         used, _ = tracemalloc.get_traced_memory()
     finally:
@@ -199,7 +202,7 @@ def kept_bytes(make: Callable[[], object]) -> int:
 
 
 def one_streak() -> RepeatedFailure:
-    """Return the fullest state of a prompt: latched, under a key of the longest names there are."""
+    """Return the largest state of a prompt: latched, under a key of the longest possible names."""
     state = RepeatedFailure.start(Mode.ENFORCE)
     tool, error_type = "t" * MOST_NAME, "e" * MOST_NAME
     for _ in range(3):
@@ -214,11 +217,11 @@ def one_streak() -> RepeatedFailure:
 
 
 def many_ids() -> duplicate_call_id.DuplicateCallId:
-    """Return the state of a session of so many ids, four to a batch."""
+    """Return the state of a session with many ids, four in a batch."""
     state = duplicate_call_id.DuplicateCallId.start(Mode.ENFORCE)
     fingerprint = ToolCall.of(None, "read_file", {}).fingerprint
     for number in range(IDS // 4):
-        # Each id is a text of its own, which nothing but the state keeps.
+        # Each id is a new text, which only the state references.
         four = [ToolCall(f"call_{number:022d}_{at}", "read_file", fingerprint) for at in range(4)]
         event = duplicate_call_id.BatchProposed.of(*four)
         state = duplicate_call_id.reduce(state, event).state
@@ -226,7 +229,7 @@ def many_ids() -> duplicate_call_id.DuplicateCallId:
 
 
 def import_ms(module: str) -> float:
-    """Return the CPU time of an import in a new interpreter, its bytecode at hand, of the best."""
+    """Return the least CPU time of an import in a new interpreter with cached bytecode."""
     script = (
         "import time; start = time.process_time(); "
         f"import {module}; print(time.process_time() - start)"
@@ -235,17 +238,17 @@ def import_ms(module: str) -> float:
         # As in an installed package: the first run leaves the bytecode that the others read.
         env = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
         command = [sys.executable, "-c", script]
-        found = [
+        times = [
             float(subprocess.check_output(command, cwd=ROOT, env=env, text=True))  # noqa: S603  # our own words
             for _ in range(IMPORTS)
         ]
-    return min(found) * 1e3
+    return min(times) * 1e3
 
 
 def main() -> None:
     """Print the table, and whether each limit holds on this machine."""
-    batch = asked(0)
-    document = [{"tool": each.tool, "arguments": each.arguments} for each in batch]
+    batch = requested_calls(0)
+    document = [{"tool": request.tool, "arguments": request.arguments} for request in batch]
     dumps = best_us(lambda: json.dumps(document))
     size, version = len(json.dumps(document)), sys.version.split()[0]
     print(f"one batch of four calls, {size} bytes of JSON, Python {version}")
@@ -263,14 +266,14 @@ def main() -> None:
     rest = [
         Row("repeated failure, one prompt", kept_bytes(one_streak), "bytes", 1024),
         Row("call-id state, one id", kept_bytes(many_ids) / IDS, "bytes", 200),
-        Row("import reducer", import_ms("reducer"), "ms", 30),
+        Row("import guardwave.reducer", import_ms("guardwave.reducer"), "ms", 30),
         Row("import the standard library's share of the next two", import_ms(STANDARD), "ms"),
         Row(
-            "import reducer.guards.repeated_failure",
-            import_ms("reducer.guards.repeated_failure"),
+            "import guardwave.reducer.guards.repeated_failure",
+            import_ms("guardwave.reducer.guards.repeated_failure"),
             "ms",
         ),
-        Row("import reducer.guards.pipeline", import_ms("reducer.guards.pipeline"), "ms"),
+        Row("import guardwave.reducer.pipeline", import_ms("guardwave.reducer.pipeline"), "ms"),
     ]
     for row in rest:
         print(row.text())

@@ -1,8 +1,8 @@
-"""What taking in telemetry costs, beside parsing it and beside answering without decoding.
+"""Cost of intake, beside parsing the same telemetry and beside answers without decoding.
 
-Ratios of one run are what to read: the absolute numbers are this machine's. In process, the best
-of many bodies counts, which leaves out what else the machine was doing; over HTTP, CPU time is the
-web worker's own. With `--profile` it prints where the time of the whole path goes.
+Compare ratios of one run: absolute numbers depend on the machine. In process, the best of many
+bodies counts, which ignores other work of the machine; over HTTP, CPU time is that of the web
+worker alone. With `--profile` it prints a profile of the whole path.
 """
 
 import argparse
@@ -22,14 +22,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (  # noqa: E402  # path first
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (  # path first
     ExportLogsServiceRequest,
 )
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: E402
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from benchmarks.intake_bodies import (  # noqa: E402
+from benchmarks.intake_bodies import (
     EVENTS,
     FEW,
     OWNERS,
@@ -37,32 +37,30 @@ from benchmarks.intake_bodies import (  # noqa: E402
     log_bodies,
     metric_body,
 )
-from benchmarks.intake_load import Cost, measure, serving  # noqa: E402
-from control_plane.access import create_token  # noqa: E402
-from control_plane.context import Context  # noqa: E402
-from control_plane.data_plane.credential_cache import CredentialCache  # noqa: E402
-from control_plane.ingest import otlp_proto  # noqa: E402
-from control_plane.ingest.dialects.registry import wanted  # noqa: E402
-from control_plane.ingest.door import Door  # noqa: E402
-from control_plane.ingest.evidence import Bookkeeper  # noqa: E402
-from control_plane.ingest.forms import Forms, Known  # noqa: E402
-from control_plane.ingest.intake import Intake  # noqa: E402
-from control_plane.ingest.otlp import ResourceLogs  # noqa: E402
-from control_plane.ingest.portions import Addition, portions  # noqa: E402
-from control_plane.ingest.reading import Receiving, read_logs  # noqa: E402
-from control_plane.otlp_door import Limits, OtlpRequest  # noqa: E402
-from control_plane.settings import Settings  # noqa: E402
-from control_plane.startup import open_store  # noqa: E402
-from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
-from control_plane.stores.evidence_events import EvidenceBatch  # noqa: E402
-from reducer.vocabulary import Mode, Role  # noqa: E402
-from tests.control_plane.ingest import published  # noqa: E402
-from tests.control_plane.worlds import ENVIRONMENT, context_over, world_in  # noqa: E402
+from benchmarks.intake_load import Cost, measure, serving
+from guardwave.control_plane.core.otlp_request import Limits, OtlpRequest
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.data_plane.credential_cache import CredentialCache
+from guardwave.control_plane.ingest.decode.protobuf import bodies as otlp_proto
+from guardwave.control_plane.ingest.dialects import wanted_scopes
+from guardwave.control_plane.ingest.door import Door
+from guardwave.control_plane.ingest.evidence.builder import EvidenceBuilder
+from guardwave.control_plane.ingest.fast_path.layout_cache import LayoutCache, LayoutMatcher
+from guardwave.control_plane.ingest.intake import Addition, Intake, write_batches
+from guardwave.control_plane.ingest.model.otlp_values import ResourceLogs
+from guardwave.control_plane.ingest.reading import RequestContext, read_logs
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context, open_store
+from guardwave.control_plane.stores.evidence.delta.request import EvidenceBatch
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.reducer.vocabulary import Mode, Role
+from tests.support.otlp import published
+from tests.support.worlds import ENVIRONMENT, context_over, world_in
 
 BODIES, PASSES = 200, 5
 LIMITS = Limits()
 
-Ways = dict[str, Callable[[bytes], object]]
+Methods = dict[str, Callable[[bytes], object]]
 
 
 def main() -> None:
@@ -97,7 +95,7 @@ def keys_of(context: Context) -> tuple[bytes, bytes]:
 
 
 def measure_points() -> None:
-    """Print what decoding metric points costs."""
+    """Print the cost of decoding metric points."""
     bodies = [metric_body(number) for number in range(BODIES)]
     print(f"metrics, {POINTS} points with nine attributes a body, CPU us for a point")
     compare(
@@ -106,7 +104,7 @@ def measure_points() -> None:
         {
             "parse by the published classes, no more": ExportMetricsServiceRequest.FromString,
             "decode": lambda body: otlp_proto.decode_metrics(
-                body, limits=LIMITS, wanted=wanted().points
+                body, limits=LIMITS, wanted_scopes=wanted_scopes().points
             ),
         },
         {"and walk all attributes": published.metrics},
@@ -114,12 +112,12 @@ def measure_points() -> None:
 
 
 def measure_logs(keys: tuple[bytes, bytes]) -> None:
-    """Print what decoding log records and making evidence of them costs, store apart."""
+    """Print the cost of decoding log records and building evidence, without the store."""
     for owners in (FEW, OWNERS):
         bodies = list(islice(log_bodies(keys, owners=owners), BODIES))
-        bookkeeper = Bookkeeper(ENVIRONMENT, keys[1], "token")
-        receiving = Receiving(ENVIRONMENT, time.time_ns(), forms=Forms())
-        aggregate(bodies.pop(), bookkeeper=bookkeeper, receiving=receiving)
+        builder = EvidenceBuilder(ENVIRONMENT, keys[1], "token")
+        request_context = RequestContext(ENVIRONMENT, time.time_ns(), layout_cache=LayoutCache())
+        aggregate(bodies.pop(), builder=builder, request_context=request_context)
         print(f"\nlogs of {owners} owners, {EVENTS} events a body, CPU us for an event")
         compare(
             bodies,
@@ -127,70 +125,74 @@ def measure_logs(keys: tuple[bytes, bytes]) -> None:
             {
                 "parse by the published classes, no more": ExportLogsServiceRequest.FromString,
                 "decode, check and aggregate": partial(
-                    aggregate, bookkeeper=bookkeeper, receiving=receiving
+                    aggregate, builder=builder, request_context=request_context
                 ),
-                "decode": partial(decode, known=known_of(receiving)),
+                "decode": partial(decode, layouts=layouts_of(request_context)),
             },
             {
-                "decode what never came before": decode,
+                "decode without known layouts": decode,
                 "and walk all attributes": published.logs,
             },
-            # a second time an owner would be known
+            # In a second pass no owner would be new.
             passes=PASSES if owners == FEW else 1,
         )
 
 
-def decode(body: bytes, *, known: Known | None = None) -> tuple[ResourceLogs, ...]:
-    """Decode log records to neutral values and runs."""
-    return otlp_proto.decode_logs(body, limits=LIMITS, wanted=wanted().logs, known=known)
+def decode(body: bytes, *, layouts: LayoutMatcher | None = None) -> tuple[ResourceLogs, ...]:
+    """Decode log records to neutral values and record batches."""
+    return otlp_proto.decode_logs(
+        body, limits=LIMITS, wanted_scopes=wanted_scopes().logs, layouts=layouts
+    )
 
 
-def known_of(receiving: Receiving) -> Known:
-    """Return what earlier records said."""
-    assert receiving.forms is not None
-    return Known(receiving.forms, receiving.now_ns, receiving.clock)
+def layouts_of(request_context: RequestContext) -> LayoutMatcher:
+    """Return the layouts of earlier records."""
+    assert request_context.layout_cache is not None
+    return LayoutMatcher(
+        request_context.layout_cache, request_context.now_ns, request_context.clock
+    )
 
 
-def aggregate(body: bytes, *, bookkeeper: Bookkeeper, receiving: Receiving) -> bytes:
-    """Return what the store is sent for a body."""
-    decoded = read_logs(decode(body, known=known_of(receiving)), receiving)
-    rebooked = [bookkeeper.book_runs(each) for each in decoded.repeated]
+def aggregate(body: bytes, *, builder: EvidenceBuilder, request_context: RequestContext) -> bytes:
+    """Return the evidence delta of a body, packed for the store."""
+    request = read_logs(decode(body, layouts=layouts_of(request_context)), request_context)
+    repeated = [builder.build_repeated(records) for records in request.repeated]
     additions: list[Addition] = [
-        ((events,), seen) for each in rebooked for events, seen in each.prompts
+        ((events,), activity) for built in repeated for events, activity in built.prompts
     ]
-    booked = [bookkeeper.book(record) for record in decoded.records]
-    additions += [(each.events, each.sightings) for each in booked]
-    (portion,) = portions(additions)
-    return EvidenceBatch(portion.events, portion.sightings).packed()
+    deltas = [builder.build(record) for record in request.records]
+    additions += [(delta.events, delta.activity) for delta in deltas]
+    (batch,) = write_batches(additions)
+    return EvidenceBatch(batch.events, batch.activity).packed()
 
 
-def compare(bodies: list[bytes], items: int, *groups: Ways, passes: int = PASSES) -> None:
-    """Print the CPU time of each way for an item, the best of all bodies, beside the first.
+def compare(bodies: list[bytes], items: int, *groups: Methods, passes: int = PASSES) -> None:
+    """Print the CPU time for an item by each method, the best of all bodies, beside the first.
 
-    The ways of a group take turns at each body, so that all of them meet the machine as it is then.
-    One group comes behind another whose memory it would scatter.
+    The methods of a group take turns at each body, so that load of the machine affects all of them.
+    A group that would fragment the memory of another runs after it.
     """
     floor = 0.0
-    for ways in groups:
-        best = dict.fromkeys(ways, math.inf)
+    for methods in groups:
+        best = dict.fromkeys(methods, math.inf)
         for body in bodies * passes:
-            for what, way in ways.items():
-                best[what] = min(best[what], cpu_of(way, body))
-        for what, seconds in best.items():
+            for label, method in methods.items():
+                best[label] = min(best[label], cpu_of(method, body))
+        for label, seconds in best.items():
             cost = seconds / items * 1e6
             floor = floor or cost
-            print(f"{what:44}{cost:>8.2f}{floor / cost:>8.3f}")
+            print(f"{label:44}{cost:>8.2f}{floor / cost:>8.3f}")
 
 
-def cpu_of(way: Callable[[bytes], object], body: bytes) -> float:
+def cpu_of(method: Callable[[bytes], object], body: bytes) -> float:
     """Return the CPU seconds that one body takes."""
     began = time.process_time()
-    way(body)
+    method(body)
     return time.process_time() - began
 
 
 def measure_path(door: Door, token: str, keys: tuple[bytes, bytes]) -> None:
-    """Print the rate of the whole path in one thread without HTTP, the store written in between."""
+    """Print the rate of the whole path in one thread without HTTP, with writes to the store."""
     print("\nwhole path in process, one thread, wall clock")
     for owners in (FEW, OWNERS):
         bodies = list(islice(log_bodies(keys, owners=owners, first=owners), BODIES))
@@ -203,7 +205,7 @@ def measure_path(door: Door, token: str, keys: tuple[bytes, bytes]) -> None:
 
 
 def send(door: Door, token: str, content: bytes) -> None:
-    """Send one body and insist that all of it was taken in."""
+    """Send one body and require that all of it was accepted."""
     answer = door(
         OtlpRequest(
             signal="logs",
@@ -221,11 +223,11 @@ def send(door: Door, token: str, content: bytes) -> None:
 def measure_http(
     server: EmbeddedServer, token: str, keys: tuple[bytes, bytes], *, seconds: float
 ) -> None:
-    """Print what one web worker takes in over HTTP, and what it answers when it reads nothing."""
+    """Print the rate of one web worker over HTTP, with and without decoding."""
     runs = {
         "answer without decoding": ("unread:app", FEW),
-        f"whole path, {FEW} owners": ("control_plane.wsgi:app", FEW),
-        f"whole path, {OWNERS} owners": ("control_plane.wsgi:app", OWNERS),
+        f"whole path, {FEW} owners": ("guardwave.control_plane.server.wsgi:app", FEW),
+        f"whole path, {OWNERS} owners": ("guardwave.control_plane.server.wsgi:app", OWNERS),
     }
     print(f"\nHTTP, one worker, {EVENTS} events a request")
     print(f"{'':30}{'events/s':>10}{'of first':>9}{'CPU us':>8}{'p50 ms':>8}{'p99 ms':>8}")
@@ -259,7 +261,7 @@ def show(what: str, cost: Cost, first: Cost) -> None:
 
 
 def profile(door: Door, token: str, keys: tuple[bytes, bytes]) -> None:
-    """Print where the time of the whole path goes, in one thread without HTTP."""
+    """Print a profile of the whole path, in one thread without HTTP."""
     bodies = list(islice(log_bodies(keys, owners=FEW), 2 * BODIES))
     for body in bodies[:BODIES]:
         send(door, token, body)

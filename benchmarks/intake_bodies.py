@@ -1,4 +1,4 @@
-"""Request bodies as agent hosts send them, for the benchmarks of intake."""
+"""Intake bodies: OTLP requests as agent hosts send them, for the benchmarks of intake."""
 
 import time
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from reducer.rollout.assignment import Assignment, issue
-from reducer.rollout.pseudonym import pseudonym_of
-from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION
+from guardwave.reducer.rollout.assignment import Assignment, issue
+from guardwave.reducer.rollout.pseudonym import pseudonym_of
+from guardwave.reducer.vocabulary import Cohort, Mode
+from tests.support.worlds import ENVIRONMENT, GUARD, VERSION
 
 EVENTS = 200
 POINTS = 24
@@ -23,7 +23,7 @@ OWNERS = 10_000
 # A prompt is a start, two transitions and an end.
 PROMPTS = EVENTS // 4
 
-# What each body has of its own: as long in all, so that the rest stays as it was written.
+# A placeholder for the number of a body. The number has the same length, so lengths stay valid.
 _NUMBER = b"#number#"
 _DECISIONS = ((1, "tracked", "idle", "tracking"), (2, "would_warn", "tracking", "warned"))
 
@@ -58,11 +58,12 @@ def _log_body(keys: tuple[bytes, bytes], names: list[str]) -> bytes:
             pair("agent.guard.prompt.id", f"prompt-{_NUMBER.decode()}-{at}"),
             pair("agent.guard.assignment.id", issue(tag_key, ENVIRONMENT, assigned)),
         )
-        told = [
+        events = [
             ("prompt.start", _START),
-            *(("transition", _transition(*way)) for way in _DECISIONS),
+            *(("transition", _transition(*decision)) for decision in _DECISIONS),
+            ("prompt.end", _end(at)),
         ]
-        for event, attributes in (*told, ("prompt.end", _end(at))):
+        for event, attributes in events:
             record = scope.log_records.add(
                 time_unix_nano=now, observed_time_unix_nano=now, event_name=f"agent.guard.{event}"
             )
@@ -87,13 +88,13 @@ def metric_body(number: int) -> bytes:
 
 
 def _resource() -> Resource:
-    told = {
+    attributes = {
         "service.name": "bench",
         "service.version": VERSION,
         "service.instance.id": "bench-1",
         "deployment.environment.name": ENVIRONMENT,
     }
-    return Resource(attributes=[pair(key, text) for key, text in told.items()])
+    return Resource(attributes=[pair(key, text) for key, text in attributes.items()])
 
 
 def pair(key: str, value: str | float) -> KeyValue:

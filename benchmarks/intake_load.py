@@ -1,4 +1,4 @@
-"""A web worker of guardwave under load over HTTP: as much as it takes, or at a given rate."""
+"""Intake load: a web worker under HTTP load, at its limit or at a given rate."""
 
 import os
 import socket
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from control_plane.stores.embedded import EmbeddedServer
-from tests.control_plane.web_workers import free_port, until
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from tests.support.web_workers import free_port, until
 
 ROOT = Path(__file__).parents[1]
 CONNECTIONS = 4
@@ -42,7 +42,14 @@ def serving(app: str, server: EmbeddedServer) -> Iterator[WebWorker]:
     """Run gunicorn as `guardwave serve` does, with one worker."""
     port = free_port()
     process = subprocess.Popen(  # noqa: S603  # the benchmark's own command
-        [sys.executable, "-m", "gunicorn", "-c", "python:control_plane.gunicorn_conf", app],
+        [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "-c",
+            "python:guardwave.control_plane.server.gunicorn_conf",
+            app,
+        ],
         cwd=ROOT / "benchmarks",
         env={
             **os.environ,
@@ -73,11 +80,11 @@ def is_open(port: int) -> bool:
 def measure(
     worker: WebWorker, requests: Iterator[bytes], *, seconds: float, rate: float | None = None
 ) -> Cost:
-    """Send the requests for a while, after a warm-up, and count.
+    """Send the requests for some seconds, after a warm-up, and count the answers.
 
-    Without a `rate` each connection sends the next request as soon as it has its answer. With one,
-    requests a second, each is due at its time and its latency counts from then, however late it
-    was sent.
+    Without a `rate` each connection sends the next request as soon as it has an answer. With a rate
+    in requests a second each request has a due time, and its latency counts from then, however late
+    it was sent.
     """
     plan = Plan(requests, rate)
     run(worker.port, plan, WARM_UP_S)
@@ -119,7 +126,7 @@ class Plan:
 
 
 def run(port: int, plan: Plan, seconds: float) -> list[float]:
-    """Send over a few connections for a while; return how long each answer took, in seconds."""
+    """Send over a few connections for a while; return the latency of each answer in seconds."""
     plan.begin()
     with ThreadPoolExecutor(CONNECTIONS) as threads:
         parts = threads.map(lambda _: ask(port, plan, seconds), range(CONNECTIONS))

@@ -1,9 +1,9 @@
-"""How much memory of the store the parts of evidence take: docs/store.md.
+"""Memory of the store for each part of evidence, for docs/store.md.
 
 10,000 owners (or the number given), each with 10 prompts of 3 events on one day under one guard,
 and as many cumulative streams of three points, on the embedded Valkey and on every other server on
-PATH. Keys are removed kind by kind and the server is asked what that freed; two runs differ by
-their hash tables, so by a few per cent.
+PATH. The keys of one kind after the other are removed, and the server reports the freed memory. Two
+runs differ by a few per cent, because of hash tables.
 """
 
 import random
@@ -17,35 +17,43 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-import redis  # noqa: E402  # path first
+import redis  # path first
 
-from control_plane.settings import Settings  # noqa: E402
-from control_plane.stores.cells import Cell  # noqa: E402
-from control_plane.stores.clients import connect  # noqa: E402
-from control_plane.stores.connection import check_version  # noqa: E402
-from control_plane.stores.embedded import EmbeddedServer  # noqa: E402
-from control_plane.stores.evidence import EvidenceStore  # noqa: E402
-from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent, VolumeEvent  # noqa: E402
-from control_plane.stores.evidence_points import PointEvent, Stream  # noqa: E402
-from control_plane.stores.functions import load_functions  # noqa: E402
-from control_plane.stores.prompt_events import PromptKey  # noqa: E402
-from control_plane.stores.prompt_news import Ended, Started, Transitioned  # noqa: E402
-from control_plane.stores.seen import Seen  # noqa: E402
-from reducer.vocabulary import Cohort, Mode, Outcome  # noqa: E402
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.stores.evidence.delta.dedupe_keys import DedupeKey
+from guardwave.control_plane.stores.evidence.delta.points import PointEvent, Stream
+from guardwave.control_plane.stores.evidence.delta.prompt_events import (
+    EndDelta,
+    PromptKey,
+    StartDelta,
+    TransitionDelta,
+)
+from guardwave.control_plane.stores.evidence.delta.request import (
+    EvidenceBatch,
+    PromptEvent,
+    VolumeEvent,
+)
+from guardwave.control_plane.stores.evidence.delta.strata import Stratum
+from guardwave.control_plane.stores.evidence.store import EvidenceStore
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.connection import check_version
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Cohort, Mode, Outcome
 
 OWNERS = 10_000
 PROMPTS = 10
 EVENTS = 3
 NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
-# Seen events that are of no prompt are in one set a minute up to 4,096, which is compact, and then
-# in further ones: one pace below it, one above.
+# Dedupe keys of events without a prompt are in one set a minute up to 4,096, which is compact, and
+# then in further sets: one pace stays below that, one goes above.
 EVENTS_A_MINUTE = {"few": 3_900, "many": 39_000}
 AT_ONCE = 3_000
-CELL = Cell("repeated_tool_failure", "1.4.2", 1, Cohort.ENFORCED, Mode.ENFORCE)
+STRATUM = Stratum("repeated_tool_failure", "1.4.2", 1, Cohort.ENFORCED, Mode.ENFORCE)
 
 
 def main() -> None:
-    """Measure each server that is there, and print a table."""
+    """Measure each available server, and print a table."""
     owners = int(sys.argv[1]) if len(sys.argv) > 1 else OWNERS
     print(
         f"{'bytes':22}{'owner-day':>10}{'prompt':>8}{'seen, few':>11}{'seen, many':>12}"
@@ -60,13 +68,15 @@ def main() -> None:
             connect(Settings(data_dir=server.data_dir)) as client,
         ):
             load_functions(client)
-            # Nothing here outlives the run, and syncing each write would take most of it.
+            # The data is temporary, and syncing each write would take most of the time.
             client.config_set("appendfsync", "no")
-            # What is removed is to be free when the server is asked.
+            # Removed memory must be free when the server reports it.
             client.config_set("lazyfree-lazy-user-del", "no")
             taken = measure(client, owners)
             events = owners * PROMPTS * EVENTS
-            few, many = (seen(client, events, pace) for pace in EVENTS_A_MINUTE.values())
+            few, many = (
+                measure_dedupe_keys(client, events, pace) for pace in EVENTS_A_MINUTE.values()
+            )
             stream = measure_streams(client, owners)
             name = " ".join(check_version(client))
             print(
@@ -89,23 +99,25 @@ def measure(client: redis.Redis, owners: int) -> dict[str, float]:
     }
 
 
-def seen(client: redis.Redis, events: int, a_minute: int) -> float:
+def measure_dedupe_keys(client: redis.Redis, events: int, a_minute: int) -> float:
     """Fill an empty store with events of no prompt, so many a minute; return the bytes of each."""
     client.flushdb()
     evidence = EvidenceStore(client)
     dice = random.Random(1)
-    cell = Cell(CELL.guard, CELL.version, mode=CELL.mode)
+    stratum = Stratum(STRATUM.guard, STRATUM.version, mode=STRATUM.mode)
     for start in range(0, events, AT_ONCE):
-        told = [
+        volume_events = [
             VolumeEvent(
-                Seen(dice.getrandbits(63) - 2**62, int(NOON.timestamp()) + 60 * (at // a_minute)),
+                DedupeKey(
+                    dice.getrandbits(63) - 2**62, int(NOON.timestamp()) + 60 * (at // a_minute)
+                ),
                 NOON.date(),
-                cell,
+                stratum,
                 "agent.guard.transition",
             )
             for at in range(start, min(start + AT_ONCE, events))
         ]
-        evidence.write("internal", EvidenceBatch(tuple(told)))
+        evidence.write("internal", EvidenceBatch(tuple(volume_events)))
     return freed(client, "dd:*") / events
 
 
@@ -120,10 +132,10 @@ def measure_streams(client: redis.Redis, count: int) -> float:
         for at in range(0, count, 500):
             points = tuple(
                 PointEvent(
-                    Seen(dice.getrandbits(63) - 2**62, second),
+                    DedupeKey(dice.getrandbits(63) - 2**62, second),
                     NOON.date() + timedelta(days=day),
                     hour=12,
-                    cell=CELL,
+                    stratum=STRATUM,
                     counter="agent.guard.turns",
                     stream=Stream(name, True, began * 10**6, second * 10**6),
                     value=1000 * (day + 1),
@@ -140,7 +152,7 @@ def owner_day(dice: random.Random, start: int) -> Iterator[PromptEvent]:
     bucket = dice.randrange(256)
     for _ in range(PROMPTS):
         prompt = PromptKey(pseudonym, f"{dice.getrandbits(64):016x}", bucket)
-        ended = Ended(
+        ended = EndDelta(
             outcome=Outcome.COMPLETED,
             tokens=dice.randrange(50_000),
             turns=dice.randrange(40),
@@ -149,10 +161,15 @@ def owner_day(dice: random.Random, start: int) -> Iterator[PromptEvent]:
             calls_after_would_stop=0,
             hour=12,
         )
-        for news in (Started(12), Transitioned(1, False, False, False), ended):
-            seen = Seen(dice.getrandbits(63) - 2**62, start)
+        for delta in (StartDelta(12), TransitionDelta(1, False, False, False), ended):
+            dedupe_key = DedupeKey(dice.getrandbits(63) - 2**62, start)
             yield PromptEvent(
-                seen, prompt, day=NOON.date(), cells=(CELL,), is_conforming=True, news=news
+                dedupe_key,
+                prompt,
+                day=NOON.date(),
+                strata=(STRATUM,),
+                is_conforming=True,
+                delta=delta,
             )
 
 

@@ -1,20 +1,21 @@
-"""guardwave's web worker, answering every OTLP request without decoding its body: `unread:app`."""
+"""Unread bodies: the web worker with a door that decodes no OTLP request, as `unread:app`."""
 
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from control_plane import wsgi
-from control_plane.access import Identity
-from control_plane.ingest.answers import Signal
-from control_plane.ingest.door import Door
-from control_plane.ingest.intake import Receipt
-from control_plane.otlp_door import Encoding
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.control_plane.ingest.door import Door, Signal
+from guardwave.control_plane.ingest.intake import Receipt
+from guardwave.control_plane.rollouts.access import Identity
+from guardwave.control_plane.server import wsgi
 
 
 class UnreadDoor(Door):
     """Authorises, reads and inflates as the real door does, and forgets the body."""
 
-    def _take(self, signal: Signal, encoding: Encoding, body: bytes, sender: Identity) -> Receipt:
+    def _receive(
+        self, signal: Signal, encoding: Encoding, body: bytes, sender: Identity
+    ) -> Receipt:
         del signal, encoding, body, sender
         return Receipt(0, ())
 

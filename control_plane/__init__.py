@@ -1,3 +1,18 @@
 """The imperative shell of guardwave: time, Redis, HTTP, OTLP and the command line."""
 
-__version__ = "0.1.0"
+__all__ = [
+    "archive",
+    "cli",
+    "client",
+    "commands",
+    "core",
+    "data_plane",
+    "demo",
+    "http",
+    "ingest",
+    "jobs",
+    "queries",
+    "rollouts",
+    "server",
+    "stores",
+]

@@ -1,12 +1,12 @@
-"""Numbers, times and shares as people read them. What is unknown is said in words, never as 0."""
+"""Formatting: numbers, times and shares as people read them; an unknown value is never 0."""
 
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
 
-from control_plane.queries.pages_evaluation import MetricView
-from reducer import written
-from reducer.vocabulary import Metric, Verdict
+from guardwave.control_plane.queries.evaluation_model import MetricView
+from guardwave.reducer import number_format
+from guardwave.reducer.vocabulary import Metric, Verdict
 
 NO_DATA = "no data"
 MINUS = "\N{MINUS SIGN}"
@@ -18,9 +18,9 @@ _MONTHS = (
     "August", "September", "October", "November", "December",
 )  # fmt: skip
 _DAY = re.compile(r"(?<![\w-])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-])")
-# A code or a guard's name: no other word of a sentence holds an underline.
+# A code or a guard's name: no other word of a sentence contains an underscore.
 _NAME = re.compile(r"[a-z0-9]*_[a-z0-9_]*")
-# What the sentences of an evaluation begin with (analysis.sentences).
+# The first words of an evaluation's sentences, as `analysis.sentences` writes them.
 _LEADS: Mapping[Verdict | None, str] = {
     Verdict.WITHIN: "Within",
     Verdict.UNPROVEN: "Not proven",
@@ -33,20 +33,20 @@ _AGES = ((86_400, "day", "days"), (3_600, "h", "h"), (60, "min", "min"), (1, "s"
 
 
 def sentence(text: str) -> str:
-    """Return a sentence whose numbers keep their units on the same line and a true minus sign.
+    """Return a sentence with true minus signs, whose numbers stay on one line with their units.
 
-    Days are written with their month's name, as everywhere on the pages.
+    Days are written with the name of their month, as everywhere on the pages.
     """
     text = _DAY.sub(_named_day, text)
     tied = re.sub(r"(?<=\d) (?=(?:%|pp|s|ms|min|h)\b|%)", GAP, text)
     return re.sub(r"(?<![\w-])-(?=\d)", MINUS, tied)
 
 
-def told(error: Exception | str, *names: str) -> str:
+def error_sentence(error: Exception | str, *names: str) -> str:
     """Return an error's message, or a reason, as a sentence that stands alone.
 
-    It begins with a capital letter, unless it begins with one of the names, or with what only a
-    name can be: names are written as they are typed.
+    It begins with a capital letter, unless its first word is one of the names or looks like a
+    name: names keep their spelling.
     """
     text = sentence(str(error)).strip()
     if not text:
@@ -57,14 +57,14 @@ def told(error: Exception | str, *names: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital letter at its beginning, the rest as it is."""
+    """Return the text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 
 def without_lead(text: str, verdict: Verdict | None) -> str:
-    """Return a sentence for beside its verdict's own word, which it need not begin with.
+    """Return a sentence without the words of its verdict, for use beside the verdict's mark.
 
-    Without a verdict it is information.
+    Without a verdict the sentence is for information.
     """
     lead = f"{_LEADS[verdict]}: "
     return sentence(capital(text.removeprefix(lead)) if text.startswith(lead) else text)
@@ -75,18 +75,18 @@ def count(number: float | None) -> str:
     return NO_DATA if number is None else f"{number:,.0f}".replace("-", MINUS)
 
 
-def counted(number: float | None, one: str, many: str) -> str:
-    """Return a number with the noun that fits it."""
+def quantity(number: float | None, one: str, many: str) -> str:
+    """Return a number with its noun, singular or plural."""
     return f"{count(number)}{GAP}{one if number == 1 else many}"
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
-    """Return a fraction (0.931) as a percentage."""
-    return NO_DATA if fraction is None else f"{_signless(100 * fraction, digits)}{GAP}%"
+    """Return a fraction, such as 0.931, as a percentage."""
+    return NO_DATA if fraction is None else f"{_decimal(100 * fraction, digits)}{GAP}%"
 
 
 def share(basis_points: int | None) -> str:
-    """Return basis points as a percentage without needless zeros: 500 is 5 %."""
+    """Return basis points as a percentage without trailing zeros: 500 is 5 %."""
     return NO_DATA if basis_points is None else f"{basis_points / 100:g}{GAP}%"
 
 
@@ -95,68 +95,72 @@ def average(number: float | None) -> str:
     if number is None:
         return NO_DATA
     decimals = 0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2
-    return _signless(number, decimals)
+    return _decimal(number, decimals)
 
 
 def level(number: float | None, metric: Metric) -> str:
     """Return one cohort's level of a metric: a proportion, a duration, or a mean per prompt."""
-    return NO_DATA if number is None else sentence(written.level(metric, number))
+    return NO_DATA if number is None else sentence(number_format.level(metric, number))
 
 
 def effect(number: float | None, of: MetricView) -> str:
     """Return an effect of a metric: signed percentage points, or a ratio."""
-    return NO_DATA if number is None else _of_unit(of, written.effect(of.metric, number, of.margin))
+    return (
+        NO_DATA
+        if number is None
+        else _of_unit(of, number_format.effect(of.metric, number, of.margin))
+    )
 
 
 def bound(of: MetricView) -> str:
-    """Return a metric's official bound, rounded towards harm as its sentence rounds it."""
+    """Return a metric's official bound, rounded towards harm as in its sentence."""
     if of.bound is None:
         return NO_DATA
-    return _of_unit(of, written.bound(of.metric, of.bound, of.margin))
+    return _of_unit(of, number_format.bound(of.metric, of.bound, of.margin))
 
 
 def margin(of: MetricView) -> str:
     """Return how much worse a metric may be."""
-    return "none" if of.margin is None else _of_unit(of, written.margin(of.metric, of.margin))
+    return "none" if of.margin is None else _of_unit(of, number_format.margin(of.metric, of.margin))
 
 
 def interval(of: MetricView) -> str:
-    """Return the interval that a metric's verdict agrees with, rounded outwards."""
-    known = of.shown_interval
-    if known is None:
+    """Return the interval that belongs to a metric's verdict, rounded outwards."""
+    shown = of.shown_interval
+    if shown is None:
         return NO_DATA
-    low, high = written.ends(of.metric, known.low, known.high, of.margin)
+    low, high = number_format.ends(of.metric, shown.low, shown.high, of.margin)
     if of.metric.is_ratio:
         return f"{TIMES}{low} to {TIMES}{high}"
     return f"{_minus(low)} to {_minus(high)}{GAP}pp"
 
 
-def largest(fraction: float | None) -> str:
-    """Return the share of the largest owner, which is never none."""
+def largest_share(fraction: float | None) -> str:
+    """Return the share of the largest owner, which is never shown as 0."""
     is_tiny = fraction is not None and 0 < fraction < 0.001
     return f"under 0.1{GAP}%" if is_tiny else percent(fraction)
 
 
 def probability(number: float | None) -> str:
-    """Return a p value to three digits; a smaller one is said to be smaller."""
+    """Return a p value to three decimals, or that it is below 0.001."""
     if number is None:
         return NO_DATA
     return "< 0.001" if number < 0.001 else f"{number:.3f}"
 
 
 def plain_number(number: float | str | None) -> str:
-    """Return a number of a check as it was reported, or its words."""
+    """Return a number of a check as it was reported, or its text."""
     if number is None:
         return NO_DATA
     if isinstance(number, str):
         return number
     if float(number).is_integer():
         return count(number)
-    return _signless(number, 4).rstrip("0")
+    return _decimal(number, 4).rstrip("0")
 
 
 def age(seconds: float | None) -> str:
-    """Return how long ago, in its largest whole unit."""
+    """Return the time since a moment, in the largest unit that fits."""
     if seconds is None:
         return NO_DATA
     for size, one, many in _AGES:
@@ -182,7 +186,7 @@ def moment(value: datetime) -> str:
 
 
 def days_used(days: tuple[date, ...]) -> str:
-    """Return the span of days an evaluation used, or that it used none."""
+    """Return the span of days that an evaluation used, or that there is none yet."""
     if not days:
         return "no complete day yet"
     first, last = min(days), max(days)
@@ -192,7 +196,7 @@ def days_used(days: tuple[date, ...]) -> str:
     return f"{first.day if is_one_month else day(first)} to {day(last)}"
 
 
-def _signless(number: float, digits: int) -> str:
+def _decimal(number: float, digits: int) -> str:
     return f"{number:,.{digits}f}".replace("-", MINUS)
 
 

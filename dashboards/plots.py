@@ -1,26 +1,26 @@
-"""Pure geometry of the forest plot: every metric on one axis, the share of its margin used.
+"""Forest plot geometry: every metric on one axis, as the share of its margin used.
 
-0 is no difference to the reference cohort and 1 is the margin; right is worse, whatever the
-metric's own direction. Differences map to estimate / margin, ratios to ln(ratio) / ln(margin).
+0 is no difference to the reference cohort and 1 is the margin. Right is worse for every metric,
+whatever its own direction. Differences map to estimate / margin, ratios to ln(ratio) / ln(margin).
 """
 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from control_plane.queries.pages_evaluation import EvaluationView, MetricKind, MetricView
-from reducer.vocabulary import Verdict
+from guardwave.control_plane.queries.evaluation_model import EvaluationView, MetricKind, MetricView
+from guardwave.reducer.vocabulary import Verdict
 
 DOMAIN = (-1.5, 2.25)
 PLOT_LEFT, PLOT_RIGHT = 240.0, 576.0
 TOP, ROW_HEIGHT, BOTTOM = 44.0, 58.0, 58.0
-# An interval wholly outside the domain still shows as a stub that ends in its arrow head.
+# An interval wholly outside the domain still shows, as a stub that ends in an arrow head.
 STUB = 12.0
 TICKS = ((-1.0, "\N{MINUS SIGN}1"), (0.0, "0"), (1.0, "1"), (2.0, "2"))
 
 
 class Mark(StrEnum):
-    """The shape of a point estimate: it carries the verdict without colour."""
+    """The shape of a point estimate, which shows the verdict without colour."""
 
     CIRCLE = "circle"
     DIAMOND = "diamond"
@@ -116,7 +116,7 @@ def forest_plot(evaluation: EvaluationView) -> ForestPlot:
 
 
 def verdict_counts(evaluation: EvaluationView) -> tuple[tuple[Verdict, int], ...]:
-    """Count the verdicts of the metrics that decide, worst last, without the ones not met."""
+    """Count each verdict that occurs among the deciding metrics, worst last."""
     found = [metric.verdict for metric in evaluation.metrics if metric.verdict is not None]
     return tuple((verdict, found.count(verdict)) for verdict in Verdict if verdict in found)
 

@@ -1,23 +1,36 @@
-"""Errors as pages of the same frame: what happened, with which numbers, and what to do."""
+"""Error pages: the message, its numbers and the remedy, in the frame of every page."""
 
 from flask import Response, make_response, render_template, request
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
-from dashboards.headers import harden
+_POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+def harden(response: Response) -> Response:
+    """Add the security headers; no cache keeps a page that does not set its own rule."""
+    response.headers["Content-Security-Policy"] = _POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
 
 _MOST_SHOWN = 120
 _PAGES = frozenset({"text/html", "text/*"})
 
 
 def asks_for_page() -> bool:
-    """Whether the client names pages, as browsers do; `*/*` alone is what programs send."""
+    """Whether the client asks for HTML by name, as browsers do; programs send only `*/*`."""
     return any(kind in _PAGES and quality > 0 for kind, quality in request.accept_mimetypes)
 
 
-def may_be_sent_to_a_page() -> bool:
-    """Whether a redirection to a page would do: to all but those who name something else, as JSON.
+def accepts_page_redirect() -> bool:
+    """Whether the client may be redirected to a page: all but those that prefer another type.
 
-    `*/*` and no `Accept` are what people send with curl to see whether a server is there.
+    People send `*/*` or no `Accept` with curl to see whether a server is there.
     """
     accepted = request.accept_mimetypes
     if not accepted:
@@ -26,17 +39,20 @@ def may_be_sent_to_a_page() -> bool:
 
 
 def problem_page(status: int, title: str, detail: str) -> Response:
-    """Render an error, hardened here because addresses that no page answers need it too."""
-    title, detail = _own_words(title, detail)
+    """Render an error; hardened here because the hook does not run for an unknown address."""
+    title, detail = _rephrase(title, detail)
     body = render_template("problem.html", status=status, title=title, detail=detail)
     return harden(make_response(body, status))
 
 
-def _own_words(title: str, detail: str) -> tuple[str, str]:
-    """Say in guardwave's words what the HTTP layer says in its own."""
+def _rephrase(title: str, detail: str) -> tuple[str, str]:
+    """Replace the messages of the HTTP layer by guardwave's own."""
     address = request.path[:_MOST_SHOWN]
     if detail == NotFound.description:
         return "Not found", f"No page has the address {address}."
     if detail == MethodNotAllowed.description:
-        return "Not possible", f"{address} does not take {request.method}; use the pages' forms."
+        return (
+            "Not possible",
+            f"{address} does not accept {request.method}; use the forms on the pages.",
+        )
     return title, detail

@@ -1,4 +1,4 @@
-"""Light, dark, or as the system says: remembered in a cookie, so that no page flashes."""
+"""Theme: light, dark or the system's choice, kept in a cookie so that no page flashes."""
 
 import re
 from enum import StrEnum
@@ -10,11 +10,11 @@ COOKIE_SECONDS = 31_536_000
 
 # One slash, then anything printable but a backslash: "//host" and "/\\host" leave this server,
 # and a line break would end the header.
-_OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
+_LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 
 
 class Theme(StrEnum):
-    """How a person wants the pages to look."""
+    """The colours of the pages."""
 
     SYSTEM = "system"
     LIGHT = "light"
@@ -22,7 +22,7 @@ class Theme(StrEnum):
 
 
 def chosen_theme() -> Theme:
-    """Return what the cookie remembers; an unknown word is the system's choice."""
+    """Return the theme of the cookie; an unknown word means the system's choice."""
     return parse_theme(request.cookies.get(COOKIE)) or Theme.SYSTEM
 
 
@@ -31,8 +31,8 @@ def parse_theme(word: str | None) -> Theme | None:
     return next((theme for theme in Theme if theme.value == word), None)
 
 
-def own_path(address: str | None) -> str | None:
+def local_path(address: str | None) -> str | None:
     """Return an address to go back to if it is a path of this server, else None."""
-    if address is None or _OWN_PATH.fullmatch(address) is None:
+    if address is None or _LOCAL_PATH.fullmatch(address) is None:
         return None
     return address

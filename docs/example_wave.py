@@ -1,8 +1,8 @@
-"""Make docs/example-wave.json.gz: the evidence bundle of a simulated wave, as a server exports it.
+"""Example wave: makes docs/example-wave.json.gz, the evidence bundle of a simulated wave.
 
-640 owners, 32 of them under enforcement, seven days and the seven days of warn before them. The
-guard does no harm; it stops as many prompts as it would have. Run it again after a change of what
-an evaluation holds, and render the documents that read it.
+It has 640 owners, 32 of them under enforcement, seven days and the seven days of warn before them.
+The guard does no harm; its stops are as many as its would-be stops. Run the script again after a
+change of an evaluation's members or sentences, and render the documents that read the bundle.
 """
 
 import sys
@@ -15,24 +15,23 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-import numpy as np  # noqa: E402  # path first
-import numpy.typing as npt  # noqa: E402
+import numpy as np  # path first
+import numpy.typing as npt
 
-from analysis.evidence import Share, WaveDay  # noqa: E402
-from analysis.rerandomisation import DrawKey  # noqa: E402
-from benchmarks.proof.outcomes import Harm, Outcome, doses, observe  # noqa: E402
-from benchmarks.proof.owners import Sizes, draw_owners  # noqa: E402
-from control_plane import __version__  # noqa: E402
-from control_plane.jobs.bundles import SCHEMA, BaselineDays, Bundle, Gathered  # noqa: E402
-from control_plane.jobs.concluding import conclude  # noqa: E402
-from control_plane.jobs.owner_day_table import OwnerDayTable  # noqa: E402
-from control_plane.policy import load  # noqa: E402
-from control_plane.stores.owner_days import OwnerDay  # noqa: E402
-from reducer.rollout.draw import Roster, draw, salt_text  # noqa: E402
-from reducer.rollout.phases import COHORT_MODES  # noqa: E402
-from reducer.rollout.pseudonym import unpack  # noqa: E402
-from reducer.rollout.state import Wave  # noqa: E402
-from reducer.vocabulary import Cohort, Gate, Mode  # noqa: E402
+from benchmarks.proof.outcomes import Harm, Outcome, doses, observe
+from benchmarks.proof.owners import Sizes, draw_owners
+from guardwave import __version__
+from guardwave.analysis.frames.evidence import Share, WaveDay
+from guardwave.analysis.inference.rerandomisation import DrawKey
+from guardwave.control_plane.core.policy import load
+from guardwave.control_plane.jobs.bundles import SCHEMA, BaselineDays, Bundle, GatheredEvidence
+from guardwave.control_plane.jobs.conclude import conclude
+from guardwave.control_plane.jobs.owner_day_table import OwnerDayTable
+from guardwave.control_plane.stores.evidence.owner_days import OwnerDay
+from guardwave.reducer.rollout.draw import Roster, draw, salt_text
+from guardwave.reducer.rollout.pseudonym import unpack
+from guardwave.reducer.rollout.state import COHORT_MODES, Wave
+from guardwave.reducer.vocabulary import Cohort, Gate, Mode
 
 Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -45,7 +44,7 @@ OWNERS, SHARE_BPS = 640, 500
 SALT = salt_text("000102030405060708090a0b0c0d0e0f", 0)
 FIRST_BEFORE, FIRST = date(2026, 11, 2), date(2026, 11, 10)
 STOP_RATE, CALLS_AFTER = 0.006, 3.0
-# Of prompts that another protection ended, whatever the cohort.
+# The rate of prompts that another protection ended, in any cohort.
 LOOP_RATE = 0.004
 MODES = {**COHORT_MODES[Mode.WARN], **COHORT_MODES[Mode.ENFORCE]}
 
@@ -58,7 +57,7 @@ def main() -> None:
     owners = draw_owners(source, OWNERS, Sizes.LOGNORMAL, roster.treated)
     harmless = doses(owners, Harm.NONE)
     before = observe(source, owners.baseline, harmless)
-    seen = observe(source, owners.wave, harmless)
+    during = observe(source, owners.wave, harmless)
     treated = owners.is_treated
     warned = source.random(OWNERS) < 0.8
     wave = Wave(
@@ -76,14 +75,14 @@ def main() -> None:
     policies = load(None)
     cohorts = np.where(treated, Cohort.ENFORCED, Cohort.CONTROL)
     cohorts_before = np.where(warned, Cohort.WARNED, Cohort.HOLDBACK)
-    gathered = Gathered(
+    gathered = GatheredEvidence(
         environment=ENVIRONMENT,
         guard=GUARD,
         gate=Gate.ENFORCE,
         wave=wave,
         declared_days=7,
         days=tuple(WaveDay(day, is_complete=True, reason=None) for day in week(FIRST)),
-        owner_days=table(source, seen, roster, cohorts=cohorts, first=FIRST),
+        owner_days=table(source, during, roster, cohorts=cohorts, first=FIRST),
         contract=Share(5_181, 5_184),
         violations={},
         roster=roster.pseudonyms,
@@ -110,20 +109,20 @@ def week(first: date) -> tuple[date, ...]:
 
 
 def table(
-    source: np.random.Generator, seen: Outcome, roster: Roster, *, cohorts: Places, first: date
+    source: np.random.Generator, outcome: Outcome, roster: Roster, *, cohorts: Places, first: date
 ) -> OwnerDayTable:
     """Spread the counts of a week over its days, prompt by prompt."""
     others = np.random.default_rng([SEED, first.toordinal()])
     rows = [
         replace(row, loops=int(others.binomial(row.started, LOOP_RATE)))
         for place, name in enumerate(roster.pseudonyms)
-        for row in _days_of(Prompts.of(source, seen, place), name, Cohort(cohorts[place]), first)
+        for row in _days_of(Prompts.of(source, outcome, place), name, Cohort(cohorts[place]), first)
     ]
     return OwnerDayTable.of(rows)
 
 
 class Prompts(NamedTuple):
-    """What each prompt of one owner's week was, one entry per prompt."""
+    """The prompts of one owner's week, one entry per prompt."""
 
     days: Counts
     is_cancelled: Flags
@@ -136,21 +135,22 @@ class Prompts(NamedTuple):
     calls: Counts
 
     @classmethod
-    def of(cls, source: np.random.Generator, seen: Outcome, place: int) -> "Prompts":
-        """Draw which prompts the owner's counts are about; they are in no order of their own."""
-        prompts = int(seen.started[place])
+    def of(cls, source: np.random.Generator, outcome: Outcome, place: int) -> "Prompts":
+        """Distribute the owner's counts over prompts, whose order has no meaning."""
+        prompts = int(outcome.started[place])
         order = np.arange(prompts)
-        cancelled, failed = int(seen.cancelled[place]), int(seen.failed[place])
+        cancelled, failed = int(outcome.cancelled[place]), int(outcome.failed[place])
         stops = source.binomial(1, STOP_RATE, prompts)
-        own = seen.durations.owners == place
-        buckets = np.repeat(seen.durations.buckets[own], seen.durations.counts[own])
+        durations = outcome.durations
+        is_own = durations.owners == place
+        buckets = np.repeat(durations.buckets[is_own], durations.counts[is_own])
         return cls(
             days=source.integers(0, 7, prompts),
             is_cancelled=order < cancelled,
             is_failed=(order >= cancelled) & (order < cancelled + failed),
-            is_disrupted=source.permutation(order < seen.disrupted[place]),
-            tokens=_shares(source, int(seen.tokens[place]), prompts),
-            turns=1 + _shares(source, int(seen.turns[place]) - prompts, prompts),
+            is_disrupted=source.permutation(order < outcome.disrupted[place]),
+            tokens=_shares(source, int(outcome.tokens[place]), prompts),
+            turns=1 + _shares(source, int(outcome.turns[place]) - prompts, prompts),
             buckets=source.permutation(buckets),
             stops=stops,
             calls=stops * source.poisson(CALLS_AFTER, prompts),

@@ -1,4 +1,4 @@
-"""Draw docs/images/cost.svg, what a gate costs by owners, from benchmarks/results/cost.json.
+"""Cost plot: draws docs/images/cost.svg, the cost of a gate by owners.
 
 The numbers come from `python benchmarks/analysis.py --million --json benchmarks/results/cost.json`.
 """
@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 ROOT = Path(__file__).parents[1]
 COSTS = ROOT / "benchmarks" / "results" / "cost.json"
 PLOT = ROOT / "docs" / "images" / "cost.svg"
-# Needed at most: 3 s at 10,000 owners, 120 s at 1,000,000.
+# The limits: 3 s at 10,000 owners, 120 s at 1,000,000.
 LIMITS = {10_000: 3.0, 1_000_000: 120.0}
 LINES = {
     "gate": ("a whole gate", "#2b6cb0"),
@@ -29,8 +29,8 @@ def main() -> None:
     costs = json.loads(COSTS.read_text())
     figure, axes = plt.subplots(figsize=(6, 3.4))
     for name, (label, color) in LINES.items():
-        told = [(cost["owners"], cost[name]) for cost in costs if cost[name] is not None]
-        owners, seconds = zip(*told, strict=True)
+        points = [(cost["owners"], cost[name]) for cost in costs if cost[name] is not None]
+        owners, seconds = zip(*points, strict=True)
         axes.loglog(owners, seconds, marker="o", markersize=4, color=color, label=label)
     axes.loglog(
         list(LIMITS),

@@ -1,1 +1,1 @@
-"""Programs that show how guardwave is used; they ship with the source, not with the package."""
+"""Examples: programs that use guardwave; they ship with the source, not with the package."""

@@ -1,1 +1,12 @@
-"""The pure core of guardwave: guards that an agent host embeds, and the rules of a rollout."""
+"""Reducer: the pure core, with the guards an agent host embeds and the rules of a rollout."""
+
+__all__ = [
+    "catalogue",
+    "conformance",
+    "contract",
+    "guards",
+    "number_format",
+    "pipeline",
+    "rollout",
+    "vocabulary",
+]

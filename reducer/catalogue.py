@@ -1,14 +1,14 @@
-"""The guards that ship with the product, and what each declares about itself."""
+"""Catalogue: the guards that ship with the product, and the invariants they declare."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reducer.vocabulary import Invariant, LoopType
+from guardwave.reducer.vocabulary import Invariant, LoopType
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """One guard: what it protects from, the invariants it declares beyond those of every guard."""
+    """One guard, with the invariants it declares on top of those that hold for every guard."""
 
     guard: str
     description: str
@@ -40,7 +40,7 @@ _ENTRIES = (
 
 CATALOGUE: Mapping[str, CatalogueEntry] = {entry.guard: entry for entry in _ENTRIES}
 
-# The guard that a stop belongs to; the two others are protections without a rollout.
+# The guard that a stop belongs to. The two other loop types are protections without a rollout.
 GUARD_OF_LOOP: Mapping[LoopType, str] = {
     LoopType.REPEATED_TOOL_EXECUTION_FAILURE: "repeated_tool_failure",
     LoopType.GLOBAL_TOOL_CALL_DUPLICATE: "duplicate_call_id",

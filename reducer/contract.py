@@ -1,4 +1,4 @@
-"""Contract 1 of guard telemetry: the names and limits that hosts write by and intake reads by."""
+"""Telemetry contract 1: the names and limits that hosts write and intake reads."""
 
 SCOPE = "agent.guard"
 SCOPE_VERSION = "1"
@@ -58,9 +58,9 @@ VIOLATIONS_METRIC = "agent.guard.violations"
 DURATION_METRIC = "agent.guard.prompt.duration"
 
 COUNT_LIMIT = 2**31 - 1
-# Beyond it a double cannot tell neighbours apart, and the store adds in doubles.
+# The store adds in doubles, which are exact for whole numbers only up to this one.
 TOKEN_LIMIT = 2**53 - 1
-# A prompt without an end for a day is lost, so none can have taken longer.
+# A prompt without an end after one day counts as lost, so no prompt can take longer.
 DURATION_LIMIT_SECONDS = 86_400.0
 DISRUPTION_LIMIT_SECONDS = 600.0
 PROMPT_ID_BYTES = 128

@@ -1,4 +1,4 @@
-"""The words that all layers share: closed sets, each in one place."""
+"""Vocabulary: the closed sets of words that all layers share."""
 
 from enum import StrEnum
 
@@ -37,7 +37,7 @@ class Cohort(StrEnum):
 
 
 class GuardPhase(StrEnum):
-    """Where one guard stands within one prompt."""
+    """The phase of one guard within one prompt."""
 
     IDLE = "idle"
     TRACKING = "tracking"
@@ -46,7 +46,7 @@ class GuardPhase(StrEnum):
 
 
 class Decision(StrEnum):
-    """What a guard decided about one settled batch."""
+    """The decision of a guard about one settled batch."""
 
     RESET = "reset"
     TRACKED = "tracked"
@@ -59,7 +59,7 @@ class Decision(StrEnum):
 
 
 class ResetReason(StrEnum):
-    """Why a guard dropped its streak."""
+    """The reason why a guard dropped its streak."""
 
     SUCCESS = "success"
     CANCELLED = "cancelled"
@@ -75,7 +75,7 @@ class ResetReason(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a prompt ended."""
+    """The way a prompt ended."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -86,7 +86,7 @@ class Outcome(StrEnum):
 
 
 class Route(StrEnum):
-    """Where a prompt came from. Only the foreground may get more than shadow."""
+    """The origin of a prompt. Only the foreground may get more than shadow."""
 
     INTERACTIVE_FOREGROUND = "interactive_foreground"
     CRON = "cron"
@@ -106,7 +106,7 @@ _FOREGROUND_SPELLINGS = frozenset({"interactive", "acp_foreground"})
 
 
 class TerminalStatus(StrEnum):
-    """How a tool call ended, as the host reported it to the model."""
+    """The end of a tool call, as the host reported it to the model."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -114,7 +114,7 @@ class TerminalStatus(StrEnum):
 
 
 class ExecutionStatus(StrEnum):
-    """How a tool's execution settled, frozen at that moment."""
+    """The end of a tool's execution, frozen when it settled."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -123,21 +123,21 @@ class ExecutionStatus(StrEnum):
 
 
 class ToolType(StrEnum):
-    """Whether a tool is built into the host or comes from an MCP server."""
+    """The origin of a tool: built into the host, or from an MCP server."""
 
     NATIVE = "native"
     MCP = "mcp"
 
 
 class DisruptionKind(StrEnum):
-    """What showed, after a prompt's end, that its user was not served."""
+    """A sign, after a prompt's end, that its user was not served."""
 
     DISCONNECT = "disconnect"
     RETRY = "retry"
 
 
 class LoopType(StrEnum):
-    """Which protection ended a turn: reported once, by the first that stopped it."""
+    """The protection that ended a turn; the first that stops it reports it, once."""
 
     REPEATED_TOOL_EXECUTION_FAILURE = "repeated_tool_execution_failure"
     GLOBAL_TOOL_CALL_DUPLICATE = "global_tool_call_duplicate"
@@ -205,7 +205,7 @@ class Gate(StrEnum):
 
 
 class Metric(StrEnum):
-    """What a gate compares between two cohorts, owner-blocked."""
+    """The quantities that a gate compares between two cohorts, by owner."""
 
     COMPLETION = "completion"
     DISRUPTION = "disruption"
@@ -221,7 +221,7 @@ class Metric(StrEnum):
 
     @property
     def is_higher_better(self) -> bool:
-        """Whether a larger value is the better one; only completion is read so."""
+        """Whether a larger value is better, which holds only for completion."""
         return self is Metric.COMPLETION
 
 

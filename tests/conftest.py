@@ -14,10 +14,10 @@ import hypothesis
 import pytest
 import redis
 
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
 
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 * 1024**3

@@ -1,4 +1,4 @@
-"""The one home of Hypothesis strategies: owners, rosters, rollouts and what happens to them."""
+"""Hypothesis strategies: owners, rosters, rollouts and their histories."""
 
 import string
 from collections.abc import Sequence
@@ -7,23 +7,23 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from reducer.rollout.allotment import Place
-from reducer.rollout.assignment import Assignment
-from reducer.rollout.draw import ALGORITHM, BPS
-from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
-from reducer.rollout.ladder import (
-    BegunAnew,
+from guardwave.reducer.rollout.allotment import Place
+from guardwave.reducer.rollout.assignment import Assignment
+from guardwave.reducer.rollout.draw import ALGORITHM, BPS
+from guardwave.reducer.rollout.eligibility import OwnerFacts, Ownership, Question
+from guardwave.reducer.rollout.ladder import (
     Event,
-    Lowered,
-    Promoted,
+    ModeLowered,
     Refusal,
-    Resumed,
+    Restarted,
+    RolloutPromoted,
+    RolloutResumed,
     WaveStarted,
     apply,
 )
-from reducer.rollout.pseudonym import unpack
-from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Cohort, Mode, Route
+from guardwave.reducer.rollout.pseudonym import unpack
+from guardwave.reducer.rollout.state import Rollout, Wave
+from guardwave.reducer.vocabulary import Cohort, Mode, Route
 
 OPENED_AT = datetime(2026, 3, 2, tzinfo=UTC)
 TODAY = date(2026, 3, 20)
@@ -97,7 +97,7 @@ def wave(
     )
 
 
-# Any state at all, reachable or not: what a store might hold after a fault.
+# Any state, reachable or not, as a store might hold after a fault.
 states = st.builds(
     Rollout,
     environment=environments,
@@ -113,7 +113,7 @@ states = st.builds(
     membership_wave=wave_numbers,
     treated_bps=shares,
 )
-# As a person creates it; only the ceiling varies, by attestation.
+# A new rollout; only the ceiling varies, by attestation.
 beginnings = st.builds(
     Rollout,
     environment=environments,
@@ -122,7 +122,7 @@ beginnings = st.builds(
     salt=salts,
     ceiling_bps=st.sampled_from([0, 100, 500, 2000, BPS]),
 )
-lowerings = st.builds(Lowered, cohorts, modes)
+lowerings = st.builds(ModeLowered, cohorts, modes)
 
 
 @st.composite
@@ -138,15 +138,15 @@ def waves_for(draw: st.DrawFn, rollout: Rollout) -> Wave:
 
 
 @st.composite
-def steps_up(draw: st.DrawFn, rollout: Rollout) -> Promoted:
+def steps_up(draw: st.DrawFn, rollout: Rollout) -> RolloutPromoted:
     """Draw the promotion that the rollout's phase allows next, if it allows any."""
     number = rollout.last_wave + 1
     if rollout.phase.rank < Mode.WARN.rank:
         bps = draw(st.sampled_from([BPS, 8000]))
-        return Promoted(wave(Mode.WARN, number, treated_bps=bps, pin=rollout.version_pin))
-    held = rollout.treated_bps if rollout.phase is Mode.ENFORCE else 0
-    bps = draw(st.integers(min(held + 1, rollout.ceiling_bps), rollout.ceiling_bps))
-    return Promoted(wave(Mode.ENFORCE, number, treated_bps=bps, pin=rollout.version_pin))
+        return RolloutPromoted(wave(Mode.WARN, number, treated_bps=bps, pin=rollout.version_pin))
+    present = rollout.treated_bps if rollout.phase is Mode.ENFORCE else 0
+    bps = draw(st.integers(min(present + 1, rollout.ceiling_bps), rollout.ceiling_bps))
+    return RolloutPromoted(wave(Mode.ENFORCE, number, treated_bps=bps, pin=rollout.version_pin))
 
 
 @st.composite
@@ -158,21 +158,21 @@ def restarts(draw: st.DrawFn, rollout: Rollout) -> WaveStarted:
 
 
 def events_for(rollout: Rollout, *, promotions: bool = True) -> st.SearchStrategy[Event]:
-    """Return a strategy for anything that may be asked of the rollout now.
+    """Return a strategy for any event of the rollout.
 
-    Steps up come often, or hardly a history would reach enforce.
+    Steps up are frequent, or hardly any history would reach enforce.
     """
     others: st.SearchStrategy[Event] = st.one_of(
         lowerings,
-        st.just(BegunAnew()),
-        st.just(Resumed()),
+        st.just(Restarted()),
+        st.just(RolloutResumed()),
         restarts(rollout),
         waves_for(rollout).map(WaveStarted),
     )
     if not promotions:
         return others
     up: st.SearchStrategy[Event] = steps_up(rollout)
-    any_promotion: st.SearchStrategy[Event] = waves_for(rollout).map(Promoted)
+    any_promotion: st.SearchStrategy[Event] = waves_for(rollout).map(RolloutPromoted)
     return st.integers(0, 9).flatmap(
         lambda kind: up if kind < 5 else any_promotion if kind < 6 else others
     )
@@ -191,7 +191,7 @@ class Step(NamedTuple):
 def histories(
     draw: st.DrawFn, *, promotions: bool = True, start: st.SearchStrategy[Rollout] = beginnings
 ) -> list[Step]:
-    """Draw what happened to one rollout, one to twenty events long, refusals included."""
+    """Draw a history of one rollout: one to twenty events, refusals included."""
     rollout = draw(start)
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 20))):

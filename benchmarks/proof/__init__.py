@@ -1,1 +1,1 @@
-"""Simulated owners and waves that the statistics of the gate are proven on."""
+"""Proof: simulated owners and waves on which the statistics of the gate are tested."""

@@ -1,4 +1,4 @@
-"""What the owners of a week did, with or without harm from the guard.
+"""Outcomes of a simulated week, with or without harm from the guard.
 
 Harm is drawn by numpy's generator, prompt by prompt and owner by owner; the test injects its
 margin by hashes of owner names, into the other cohort. The two share no random number.
@@ -31,7 +31,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Harm(StrEnum):
-    """What the guard does to the owners that it treats."""
+    """The harm of the guard to the owners that it treats."""
 
     NONE = "none"
     AT_MARGIN = "at the margin"
@@ -69,7 +69,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Doses:
-    """How much worse each owner is: `risk` of harm where there was none, and a `factor`."""
+    """The harm to each owner: a `risk` for trials without harm, and a `factor` for amounts."""
 
     risks: dict[Rate, Floats]
     factor: Floats
@@ -102,7 +102,7 @@ def observe(source: np.random.Generator, week: Week, doses: Doses) -> Outcome:
 
 
 def doses(owners: Owners, harm: Harm) -> Doses:
-    """Return what a harm does to the owners: to the treated ones only."""
+    """Return the doses of a harm, which only treated owners get."""
     count = len(owners.is_carrier)
     harmed = owners.is_treated.astype(np.float64)
     rate_margins, amount_margin = dict(MARGINS), AMOUNT_MARGIN - 1.0
@@ -178,10 +178,10 @@ def _durations(
 
 
 def _slow_risk() -> float:
-    """Chance of a slow prompt in a carrier that makes the p95 of all worse by the margin.
+    """Return the chance of a slow prompt in carriers at which the p95 of all is the margin worse.
 
     A prompt's logarithm is normal over prompts and owners. The 95th percentile is 1.10 times as
-    high when 5 % exceed 1.10 times the old one: those that do anyway, and those made slow.
+    high when 5 % exceed 1.10 times the old one: some do without harm, and some become slow.
     """
     sigma = float(np.hypot(SIGMA_IN_OWNER, Amount.LATENCY.sigma))
     cut = float(special.ndtri(0.95)) * sigma + np.log(2.0) * SHIFT / BUCKETS_PER_DOUBLING

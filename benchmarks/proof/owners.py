@@ -1,7 +1,7 @@
-"""Owners as the proof simulates them: how much they work, how they differ, how they last.
+"""Owners of the simulation: their sizes, their differences, and their baseline week.
 
-Every owner has a size, an effect of its own on each metric, and a baseline week in which it had
-nearly the same effect. The numbers are stated here and nowhere else; docs/coverage.md prints them.
+Every owner has a size, an effect on each metric, and a baseline week in which it had nearly the
+same effect. The numbers are stated here and nowhere else; docs/coverage.md prints them.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ QUANTILES = np.linspace(-6.0, 6.0, 4001)
 
 
 class Sizes(StrEnum):
-    """How prompts per week are spread over owners."""
+    """The distribution of prompts per week over owners."""
 
     EQUAL = "equal"
     LOGNORMAL = "lognormal"
@@ -90,7 +90,7 @@ class Week:
 class Owners:
     """A roster of one repetition. The first `treated` are those that the draw chose.
 
-    Owners are alike before they are drawn, so that the first ones are a random set.
+    Owners are exchangeable before the draw, so that the first ones are a random set.
     """
 
     treated: int

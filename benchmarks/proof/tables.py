@@ -1,4 +1,4 @@
-"""docs/coverage.md: the counts as tables, and what they must show for the proof to hold."""
+"""Tables of docs/coverage.md: the counts by cell, and the limits that the proof must keep."""
 
 import math
 import platform
@@ -9,12 +9,12 @@ from benchmarks.proof import outcomes, owners, waves
 from benchmarks.proof.outcomes import Harm
 from benchmarks.proof.owners import CARRIERS, Amount, Rate, Sizes
 from benchmarks.proof.tallies import Cell, Design, Passes
-from reducer.vocabulary import Metric
+from guardwave.reducer.vocabulary import Metric
 
 POOLED_LIMIT = 0.055
 CONCENTRATED_LIMIT = 0.10
 CONCENTRATED_FROM = 1_000
-# The design measured harm in few owners by these, and set its limit by them.
+# The limit for harm in few owners was set for these metrics.
 RATES = (Metric.COMPLETION, Metric.DISRUPTION)
 ABOUT = """Made by `{command}`: {waves:,} simulated rosters, seed {seed}, {permutations:,} random
 sets for each test, Python {python}, {packages}. The same command and seed give the same counts; a
@@ -26,34 +26,34 @@ run that was broken off goes on where it stopped.
 - **Rates**, beta-binomial: {rates}.
 - **Amounts**, margin {amount:g}: gamma tokens, gamma-Poisson turns, lognormal durations; owners
   differ by a lognormal factor with standard deviations {amounts}. Durations come in base-2
-  buckets of scale {scale}, where the margin that can be tested is {tested:.4f}: that is the true
+  buckets of scale {scale}, where the nearest testable margin is {tested:.4f}: that is the true
   harm.
 - **Baseline**: a week before the wave, with {lasting:g} % of each owner effect's variance in
   common; {new:g} % of the owners are new.
-- **Harm** is drawn by the simulation from random numbers of its own, into the treated owners. The
-  test injects its margin from hashes, into the others.
-- Not asked here: minimum data (the test is judged where the gate would not even use it), the
-  search for the bound, and the second look with more random sets where p is near alpha."""
+- **Harm** is added to the treated owners by random numbers of the simulation. The test injects its
+  margin into the other owners by hashes; the two share no random number.
+- Left out here: minimum data (the test is judged where the gate would not even use it), the
+  search for the bound, and the second test with more random sets where p is near alpha."""
 AT_MARGIN = """The true harm is exactly the margin, so at most 5 % of waves may pass. `test` is
-the decision test alone; `both` also asks for the CR2 bound inside the margin, as the gate does;
+the decision test alone; `both` also needs the CR2 bound inside the margin, as the gate does;
 `CR2 t` is the textbook interval alone. Percent of waves."""
 CONCENTRATED = """One owner in fifty carries all the harm; over all owners it is exactly the
-margin. That is not the hypothesis which the test is exact for, and its level does not hold here.
-Where the draw chose no such owner, the treated are as good as untreated, and every test that has
-power passes them: `unseen` is that share, the chance to choose none times the power of the test
-without harm. Where it chose some, they often weigh less than their share, the more so the more
-uneven the sizes are, and then estimate and standard error fall short together. What owners do by
-nature hides it for completion and disruption; turns differ little between owners, so that little
-noise is left to hide it. Percent of waves that pass."""
-POWER = """The guard does nothing. What the test passes is its power; CR2 t passes more because it
-also passes what it should not. `unstudentised` compares plain differences over the same random
-sets. Percent of waves."""
+margin. The test is not exact for that hypothesis, and its level does not hold here. Where the draw
+chose no such owner, the treated do no harm, and every test that has power passes them: `missed` is
+that share, the chance to choose none times the power of the test without harm. Where the draw chose
+some, their weight is often below their share, more so with uneven sizes, and then estimate and
+standard error are too small together. The differences between owners hide this for completion and
+disruption; turns differ little between owners, so that little noise hides it. Percent of waves that
+pass."""
+POWER = """The guard does nothing. The share that the test passes is its power; CR2 t passes more
+because it also passes harmful guards. `unstudentised` compares plain differences over the same
+random sets. Percent of waves."""
 
 Counts = Mapping[Cell, Passes]
 
 
 def share(passes: Passes) -> float:
-    """Share of the waves that the decision test passed."""
+    """Return the share of the waves that the decision test passed."""
     return passes.test / passes.waves
 
 
@@ -68,18 +68,18 @@ def is_broken(cell: Cell, passes: Passes) -> bool:
 
 
 def pooled(counts: Counts) -> float:
-    """Mean false promotion of all cells at the margin, each cell with the same weight."""
+    """Return the mean false promotion of all cells at the margin, with equal weights."""
     shares = [share(passes) for cell, passes in counts.items() if cell.harm is Harm.AT_MARGIN]
     return sum(shares) / len(shares)
 
 
 def report(counts: Counts, design: Design, command: str, *, missing: int) -> str:
-    """Return the document; `missing` chunks were not run yet."""
+    """Return the document; `missing` chunks are still to be run."""
     cuped = ("test, CUPED", _with_cuped(counts, "test"))
     test = ("test", _passed("test"))
     interval = ("CR2 t", _passed("interval"))
     both = [("both", _passed("both")), ("both, CUPED", _with_cuped(counts, "both"))]
-    unseen = ("unseen", _unseen(counts))
+    missed = ("missed", _missed(counts))
     unstudentised = ("unstudentised", _passed("unstudentised"))
     parts = [
         "# How often the gate promotes a guard that it should not",
@@ -93,7 +93,7 @@ def report(counts: Counts, design: Design, command: str, *, missing: int) -> str
         _table(counts, Harm.AT_MARGIN, [test, cuped, *both, interval]),
         "## Harm that few owners carry",
         CONCENTRATED,
-        _table(counts, Harm.CONCENTRATED, [test, cuped, unseen, unstudentised, interval]),
+        _table(counts, Harm.CONCENTRATED, [test, cuped, missed, unstudentised, interval]),
         "## Power without harm",
         POWER,
         _table(counts, Harm.NONE, [test, cuped, unstudentised, interval]),
@@ -130,10 +130,10 @@ def _about(counts: Counts, design: Design, command: str) -> str:
         f"{rate} rate {rate.mean:g}, ICC {rate.icc:g}, margin {100 * outcomes.MARGINS[rate]:g} pp"
         for rate in Rate
     )
-    at_margin = [each for each in counts.items() if each[0].harm is Harm.AT_MARGIN]
+    at_margin = {cell: passes for cell, passes in counts.items() if cell.harm is Harm.AT_MARGIN}
     return ABOUT.format(
         command=command,
-        waves=sum({cell[:2]: passes.waves for cell, passes in at_margin}.values()),
+        waves=sum({cell[:2]: passes.waves for cell, passes in at_margin.items()}.values()),
         seed=design.seed,
         permutations=design.permutations,
         python=platform.python_version(),
@@ -152,31 +152,31 @@ def _about(counts: Counts, design: Design, command: str) -> str:
 
 
 def _found(counts: Counts) -> str:
-    at_margin = {cell: each for cell, each in counts.items() if cell.harm is Harm.AT_MARGIN}
-    broken = [cell for cell, each in at_margin.items() if is_broken(cell, each)]
-    shares = [share(each) for each in at_margin.values()]
+    at_margin = {cell: passes for cell, passes in counts.items() if cell.harm is Harm.AT_MARGIN}
+    broken = [cell for cell, passes in at_margin.items() if is_broken(cell, passes)]
+    shares = [share(passes) for passes in at_margin.values()]
     mean = f"{100 * pooled(counts):.2f} % (limit {100 * POOLED_LIMIT:g} %)"
-    found = (
+    line = (
         f"- At the margin: {len(shares)} cells, from {_percent(min(shares))} to "
         f"{_percent(max(shares))} %, mean {mean}. More than 3 standard errors above 5 %: "
         f"{', '.join(_title(cell) for cell in broken) or 'none'}."
     )
-    return f"{found}\n{_few(counts)}"
+    return f"{line}\n{_few_owners(counts)}"
 
 
-def _few(counts: Counts) -> str:
+def _few_owners(counts: Counts) -> str:
     concentrated = {
-        cell: each
-        for cell, each in counts.items()
+        cell: passes
+        for cell, passes in counts.items()
         if cell.harm is Harm.CONCENTRATED and cell.owners >= CONCENTRATED_FROM
     }
-    rates = [share(each) for cell, each in concentrated.items() if _is_limited(cell)]
+    rates = [share(passes) for cell, passes in concentrated.items() if _is_limited(cell)]
     limit, chance = f"{100 * CONCENTRATED_LIMIT:g} %", "more than 3 standard errors above"
     return (
-        f"- Harm that few owners carry, from {CONCENTRATED_FROM:,} owners on. Of rates of harm "
-        f"{limit} is asked: {len(rates)} cells{_from_to(rates)}; {chance}: "
-        f"{_above(counts, [cell for cell in concentrated if _is_limited(cell)])}. Of amounts no "
-        "test with power could keep to that, and the table below says why. "
+        f"- Harm that few owners carry, from {CONCENTRATED_FROM:,} owners on. The limit for rates "
+        f"of harm is {limit}: {len(rates)} cells{_from_to(rates)}; {chance}: "
+        f"{_above(counts, [cell for cell in concentrated if _is_limited(cell)])}. For amounts no "
+        "test with power could keep that limit; the table below shows why. "
         f"{chance.capitalize()} {limit}: "
         f"{_above(counts, [cell for cell in concentrated if not _is_limited(cell)])}."
     )
@@ -187,9 +187,9 @@ def _is_limited(cell: Cell) -> bool:
 
 
 def _above(counts: Counts, cells: Iterable[Cell]) -> str:
-    unseen = _unseen(counts)
+    missed = _missed(counts)
     above = [
-        f"{_title(cell)} {_percent(share(counts[cell]))} % ({unseen(cell, counts[cell])} % unseen)"
+        f"{_title(cell)} {_percent(share(counts[cell]))} % ({missed(cell, counts[cell])} % missed)"
         for cell in cells
         if _clearly_above(counts[cell], CONCENTRATED_LIMIT)
     ]
@@ -206,8 +206,8 @@ def _range(shares: list[float]) -> str:
 
 
 def _clearly_above(passes: Passes, limit: float) -> bool:
-    found = share(passes)
-    return found - 3.0 * math.sqrt(found * (1.0 - found) / passes.waves) > limit
+    passed = share(passes)
+    return passed - 3.0 * math.sqrt(passed * (1.0 - passed) / passes.waves) > limit
 
 
 def _title(cell: Cell) -> str:
@@ -230,13 +230,15 @@ def _with_cuped(counts: Counts, what: str) -> Callable[[Cell, Passes], str]:
     return passed
 
 
-def _unseen(counts: Counts) -> Callable[[Cell, Passes], str]:
-    def unseen(cell: Cell, _: Passes) -> str:
+def _missed(counts: Counts) -> Callable[[Cell, Passes], str]:
+    """Return the percentage of waves that miss every carrier and pass as a harmless guard does."""
+
+    def missed(cell: Cell, _: Passes) -> str:
         treated = max(1, int(cell.owners * waves.TREATED))
         power = share(counts[cell._replace(harm=Harm.NONE)])
         return _percent((1.0 - CARRIERS) ** treated * power)
 
-    return unseen
+    return missed
 
 
 def _table(counts: Counts, harm: Harm, columns: list[Column]) -> str:

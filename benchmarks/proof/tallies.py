@@ -1,4 +1,4 @@
-"""Counts of passed waves by cell, and the file that keeps them so that a run can go on later.
+"""Tallies: counts of passed waves by cell, and the file from which a run can continue.
 
 The file only grows: one line of JSON per finished chunk. A line of another design is refused, so
 that counts which do not belong together are never added up.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from benchmarks.proof.outcomes import Harm
 from benchmarks.proof.owners import Sizes
-from reducer.vocabulary import Metric
+from guardwave.reducer.vocabulary import Metric
 
 
 class Chunk(NamedTuple):
@@ -24,7 +24,7 @@ class Chunk(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What is counted apart."""
+    """The key of a count: waves of one cell are counted together."""
 
     owners: int
     sizes: Sizes
@@ -47,12 +47,12 @@ class Passes(NamedTuple):
 
     def plus(self, other: "Passes") -> "Passes":
         """Return the sum."""
-        return Passes(*(mine + its for mine, its in zip(self, other, strict=True)))
+        return Passes(*(left + right for left, right in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What the counts of two lines must have in common."""
+    """The settings that the counts of two lines must have in common."""
 
     seed: int
     permutations: int
@@ -82,7 +82,7 @@ def read(path: Path, design: Design) -> dict[Chunk, dict[Cell, Passes]]:
     """
     if not path.exists():
         return {}
-    found: dict[Chunk, dict[Cell, Passes]] = {}
+    chunks: dict[Chunk, dict[Cell, Passes]] = {}
     for place, text in enumerate(path.read_text().splitlines(), start=1):
         try:
             line = json.loads(text)
@@ -95,10 +95,10 @@ def read(path: Path, design: Design) -> dict[Chunk, dict[Cell, Passes]]:
             )
         owners, sizes, number = line["chunk"]
         chunk = Chunk(owners, Sizes(sizes), number)
-        found[chunk] = {
+        chunks[chunk] = {
             _cell(chunk, name): Passes(*passes) for name, passes in line["passes"].items()
         }
-    return found
+    return chunks
 
 
 def added_up(chunks: Iterable[Mapping[Cell, Passes]]) -> dict[Cell, Passes]:

@@ -1,5 +1,5 @@
-"""`python -m control_plane.cli`, as the supervisor starts its children."""
+"""Module entry point: `python -m guardwave.control_plane.cli`, for the supervisor's children."""
 
-from control_plane.cli import main
+from guardwave.control_plane.cli import main
 
 main(prog_name="guardwave")

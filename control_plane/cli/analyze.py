@@ -1,26 +1,35 @@
-"""`guardwave analyze`: judges a file of owners offline, by the same test as a gate."""
+"""`guardwave analyze`: the verdict on a file of owners, by the same tests as a gate."""
 
+import csv
+import io
 import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
+import pandas as pd
 from rich.console import Console
 from rich.table import Column, Table
 
-from analysis.offline import OfflineResult, analyse, to_wire
-from analysis.offline_columns import Arms
-from analysis.report import MetricResult
-from analysis.sentences import label
-from control_plane import policy as policies
-from control_plane.cli.owner_files import read_owner_file
-from reducer.rollout.policy import GatePolicy
-from reducer.vocabulary import Gate, Metric, Verdict
+from guardwave.analysis.offline import Arms, OfflineResult, analyse, to_wire
+from guardwave.analysis.report import MetricResult
+from guardwave.analysis.sentences import label
+from guardwave.control_plane.core import policy as policies
+from guardwave.reducer.rollout.policy import GatePolicy
+from guardwave.reducer.vocabulary import Gate, Metric, Verdict
 
+SEPARATORS = ",;\t|"
+# The first bytes of files that are no text, and what to do about each.
+_REMEDIES_BY_MAGIC = {
+    b"\x1f\x8b": "it is compressed by gzip; unpack it, with gunzip for one",
+    b"PK\x03\x04": "it is a zip archive or a spreadsheet; save the sheet as CSV, in UTF-8",
+    b"PAR1": "it is a Parquet file; write its rows as CSV, with pandas for one",
+}
 # As documented in docs/operate.md; a wrong file ends with 1, wrong usage with 2.
 EXIT_CODES: Mapping[Verdict, int] = {
     Verdict.WITHIN: 0,
@@ -80,7 +89,7 @@ def analyze(  # noqa: PLR0913  # click passes every option by name
     except ValueError as error:
         raise click.ClickException(f"{owners}: {error}") from error
     except (ArithmeticError, MemoryError) as error:
-        why = "its numbers are too large to reckon with; look for a count far above the others"
+        why = "its numbers are too large to compute with; look for a count far above the others"
         raise click.ClickException(f"{owners}: {why} ({type(error).__name__})") from error
     for remark in result.remarks:
         click.echo(f"{owners}: {remark}", err=True)
@@ -92,15 +101,15 @@ def analyze(  # noqa: PLR0913  # click passes every option by name
 
 
 def _policy(alpha: float | None, margins: Sequence[str]) -> GatePolicy:
-    """Return the policy in force with what the options change of it.
+    """Return the policy in force, with the changes that the options make.
 
     Raises:
         UsageError: an option names no metric or no margin.
     """
-    named = os.environ.get("GUARDWAVE_POLICY")
-    base = policies.load(Path(named) if named else None).base
+    file = os.environ.get("GUARDWAVE_POLICY")
+    base = policies.load(Path(file) if file else None).base
     chosen = {metric: base.margins[Gate.ENFORCE].get(metric) for metric in _METRICS}
-    # A policy may leave latency out of its gate; a file is asked about all five.
+    # A policy may leave latency out of its gate; a file is judged on all five metrics.
     chosen[Metric.LATENCY_P95] = chosen[Metric.LATENCY_P95] or chosen[Metric.TOKENS]
     for text in margins:
         metric, value = _margin(text)
@@ -132,12 +141,12 @@ def _margin(text: str) -> tuple[Metric, float]:
 def _print(result: OfflineResult) -> None:
     numbers = [Column(name, justify="right") for name in (*result.arms, "effect", "bound", "p")]
     table = Table("metric", *numbers, Column("margin", justify="right"), "verdict", box=None)
-    for each in result.metrics:
-        table.add_row(*_cells(each))
+    for metric in result.metrics:
+        table.add_row(*_cells(metric))
     console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
     console.print(table)
-    for each in result.metrics:
-        click.echo(each.sentence)
+    for metric in result.metrics:
+        click.echo(metric.sentence)
     click.echo(f"balance: {result.balance.sentence}")
     for note in result.notes:
         click.echo(f"information: {note.sentence}")
@@ -161,3 +170,73 @@ def _cells(result: MetricResult) -> tuple[str, ...]:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.5g}"
+
+
+def read_owner_file(file: Path) -> pd.DataFrame:
+    """Return the rows as strings, indexed by line number. An owner may be called NA.
+
+    The header line shows whether commas, semicolons, tabs or bars separate the columns.
+
+    Raises:
+        ValueError: the file is not UTF-8 text in columns with a header.
+    """
+    text = _decode(file.read_bytes())
+    separator = _find_separator(text)
+    _check_header(text, separator)
+    try:
+        table = pd.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            dtype=str,
+            keep_default_na=False,
+            skip_blank_lines=False,
+            skipinitialspace=True,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        reason = str(error).strip()
+        raise ValueError(
+            f"it is no CSV file with a header line, read with the separator {separator!r}: {reason}"
+        ) from error
+    if not isinstance(table.index, pd.RangeIndex):
+        raise ValueError("its rows have more cells than its header; name every column")
+    if len(table.columns) == 1:
+        raise ValueError(
+            f"its header has one column, {table.columns[0]!r}, with the separator {separator!r}; "
+            "separate columns by commas, semicolons or tabs"
+        )
+    table.index = pd.RangeIndex(2, len(table) + 2)
+    table = table.fillna("")
+    return table[(table != "").any(axis=1)]
+
+
+def _decode(data: bytes) -> str:
+    for magic, remedy in _REMEDIES_BY_MAGIC.items():
+        if data.startswith(magic):
+            raise ValueError(remedy)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"line {line} holds the byte 0x{data[error.start]:02x}, which is not UTF-8; save the "
+            "file as UTF-8"
+        ) from None
+
+
+def _find_separator(text: str) -> str:
+    try:
+        return csv.Sniffer().sniff(text.partition("\n")[0], delimiters=SEPARATORS).delimiter
+    except csv.Error:
+        return ","
+
+
+def _check_header(text: str, separator: str) -> None:
+    """Reject a column name that stands twice: pandas would rename the second silently."""
+    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    try:
+        names = Counter(name.strip() for name in next(rows, []))
+    except csv.Error as error:
+        raise ValueError(f"its header line cannot be read: {error}") from error
+    for name, times in names.items():
+        if name and times > 1:
+            raise ValueError(f"column {name!r} is there {times} times; keep one of them")

@@ -1,12 +1,12 @@
-"""`guardwave audit`: what can be said of the audit chains, at the store itself."""
+"""`guardwave audit`: checks of the audit chains, read from the store itself."""
 
 import click
 
-from control_plane.cli.token import store_context
-from control_plane.commands.changes import load_environment
-from control_plane.context import Context
-from control_plane.errors import StateConflict
-from control_plane.stores.audit import verify
+from guardwave.control_plane.cli.token import store_context
+from guardwave.control_plane.core.errors import StateConflict
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment
+from guardwave.control_plane.stores.audit import verify
 
 
 @click.group()
@@ -17,20 +17,21 @@ def audit() -> None:
 @audit.command(name="verify")
 @click.argument("environments", nargs=-1)
 def verify_chains(environments: tuple[str, ...]) -> None:
-    """Recompute each environment's chain; any edit, drop or swap is told and ends with 1."""
+    """Recompute each environment's chain; an edit, drop or swap is reported and ends with 1."""
     with store_context() as context:
-        whole = [_is_whole(context, name) for name in environments or context.environments.names()]
-    if not all(whole):
+        names = environments or context.environments.names()
+        unbroken = [_is_unbroken(context, name) for name in names]
+    if not all(unbroken):
         raise StateConflict(
-            f"{whole.count(False)} of {len(whole)} chains are broken: keep this store as it is, "
-            "and compare it with a backup"
+            f"{unbroken.count(False)} of {len(unbroken)} chains are broken: keep this store "
+            "as it is, and compare it with a backup"
         )
 
 
-def _is_whole(context: Context, name: str) -> bool:
+def _is_unbroken(context: Context, name: str) -> bool:
     environment = load_environment(context, name)
     chain = context.environments.audit_chain(name)
     fault = verify(chain, head=environment.head)
-    said = "unbroken" if fault is None else f"broken at {fault.place}: {fault.sentence}"
-    click.echo(f"{name}: {len(chain)} entries, {said}")
+    state = "unbroken" if fault is None else f"broken at {fault.place}: {fault.sentence}"
+    click.echo(f"{name}: {len(chain)} entries, {state}")
     return fault is None

@@ -1,4 +1,4 @@
-"""`guardwave conformance`: vectors of the guards, run against the built-in reducers."""
+"""`guardwave conformance`: the guards' vectors, run against the built-in reducers."""
 
 import json
 from importlib.resources import files
@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from reducer.conformance.inference import GUARDS
-from reducer.conformance.machines import MACHINES
-from reducer.conformance.vectors import VectorFile, parse, run
+from guardwave.reducer.conformance import GUARDS, MACHINES, VectorFile, parse, run
 
 
 class Tally(NamedTuple):
@@ -22,7 +20,7 @@ class Tally(NamedTuple):
 @click.command()
 @click.argument("vector_files", metavar="[FILE.json]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--guard", type=click.Choice(GUARDS), help="Whose vectors they are; told if left out."
+    "--guard", type=click.Choice(GUARDS), help="The vectors' guard; found from the file if missing."
 )
 @click.pass_context
 def conformance(ctx: click.Context, vector_files: tuple[Path, ...], guard: str | None) -> None:
@@ -30,8 +28,8 @@ def conformance(ctx: click.Context, vector_files: tuple[Path, ...], guard: str |
 
     Each vector that fails is printed with its first field that differs. Ends with 1 if any failed.
     """
-    documents = _given(vector_files) if vector_files else _shipped()
-    tallies = [_run(name, _parsed(name, text, guard)) for name, text in documents]
+    documents = _read_files(vector_files) if vector_files else _read_shipped()
+    tallies = [_run(name, _parse(name, text, guard)) for name, text in documents]
     passed = sum(tally.passed for tally in tallies)
     failed = sum(tally.failed for tally in tallies)
     click.echo(f"{passed} passed, {failed} failed")
@@ -40,23 +38,23 @@ def conformance(ctx: click.Context, vector_files: tuple[Path, ...], guard: str |
 
 
 def _run(name: str, vectors: VectorFile) -> Tally:
-    failures = [run(vector, MACHINES[vectors.guard]) for vector in vectors.vectors]
-    told = [*vectors.broken, *(failure for failure in failures if failure is not None)]
-    for failure in told:
+    outcomes = [run(vector, MACHINES[vectors.guard]) for vector in vectors.vectors]
+    failures = [*vectors.broken, *(failure for failure in outcomes if failure is not None)]
+    for failure in failures:
         differs = failure.difference
         click.echo(
             f"{name}: {failure.vector!r} at {differs.pointer}: "
             f"expected {differs.expected}, found {differs.found}"
         )
-    return Tally(failures.count(None), len(told))
+    return Tally(outcomes.count(None), len(failures))
 
 
-def _given(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
+def _read_files(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
     return [(str(path), _read(path)) for path in paths]
 
 
-def _shipped() -> list[tuple[str, str]]:
-    folder = files("reducer.conformance") / "vectors"
+def _read_shipped() -> list[tuple[str, str]]:
+    folder = files("guardwave.reducer.conformance") / "vectors"
     return [(f"{guard}.json", (folder / f"{guard}.json").read_text("utf-8")) for guard in GUARDS]
 
 
@@ -67,7 +65,7 @@ def _read(path: Path) -> str:
         raise click.ClickException(f"{path} cannot be read as text: {error}") from error
 
 
-def _parsed(name: str, text: str, guard: str | None) -> VectorFile:
+def _parse(name: str, text: str, guard: str | None) -> VectorFile:
     try:
         return parse(json.loads(text), guard=guard)
     except (ValueError, RecursionError) as error:

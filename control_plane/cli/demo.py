@@ -1,4 +1,4 @@
-"""`guardwave demo`: the whole loop on a fast clock, and `guardwave demo misbehave`."""
+"""`guardwave demo`: the whole loop on a fast clock, its fleet, and a misbehaving owner."""
 
 import logging
 import os
@@ -13,19 +13,17 @@ from importlib import resources
 
 import click
 
-from control_plane.cli.serve import sign_in_link
-from control_plane.client import Assignments
-from control_plane.clock import from_ns, to_ns
-from control_plane.context import Context
-from control_plane.demo import bootstrap, files, misbehave
-from control_plane.demo.fleet import TICK_S, Host, Simulation
-from control_plane.demo.story import DAY_S, GUARD, VERSION
-from control_plane.errors import StartError, StoreUnavailable
-from control_plane.settings import Settings
-from control_plane.startup import clock_of, open_context, open_store
-from control_plane.state import Evaluation, EvaluationStatus
-from control_plane.stores.demo import DemoMark, DemoStore
-from control_plane.supervisor import (
+from guardwave.control_plane.cli.serve import sign_in_link
+from guardwave.control_plane.client import Assignments
+from guardwave.control_plane.core.clock import from_ns, to_ns
+from guardwave.control_plane.core.errors import StartError, StoreUnavailable
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.core.state import Evaluation, EvaluationStatus
+from guardwave.control_plane.demo import bootstrap, files, misbehave
+from guardwave.control_plane.demo.fleet import TICK_S, Host, Simulation
+from guardwave.control_plane.demo.story import DAY_S, GUARD, VERSION
+from guardwave.control_plane.rollouts.context import Context, clock_of, open_context, open_store
+from guardwave.control_plane.server.supervisor import (
     Child,
     Supervisor,
     check_port,
@@ -34,12 +32,13 @@ from control_plane.supervisor import (
     web_child,
     worker_child,
 )
+from guardwave.control_plane.stores.demo import DemoMark, DemoStore
 
 # A day passes in this many real seconds: seven of them, sealed, in about a minute.
 REAL_SECONDS_A_DAY = 8
 SPEED = DAY_S / REAL_SECONDS_A_DAY
 _ENVIRONMENTS = (bootstrap.INTERNAL, bootstrap.PUBLIC)
-_LOOK_EVERY_S = 1.0
+_CHECK_EVERY_S = 1.0
 DEFAULT_DATA = "guardwave-demo"
 
 
@@ -48,12 +47,12 @@ DEFAULT_DATA = "guardwave-demo"
 def demo(ctx: click.Context) -> None:
     """Run the whole loop: a simulated fleet, its history, a live enforce wave, days in seconds."""
     if ctx.invoked_subcommand is None:
-        _run(Settings.from_env(_of_demo(os.environ)))
+        _run(Settings.from_env(_demo_environment(os.environ)))
 
 
-def _of_demo(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the demo's own policy and directory, unless others are named."""
-    policy = resources.files("control_plane.demo").joinpath("policy.toml")
+def _demo_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the demo's policy and directory where it names none."""
+    policy = resources.files("guardwave.control_plane.demo").joinpath("policy.toml")
     return {"GUARDWAVE_POLICY": str(policy), "GUARDWAVE_DATA": DEFAULT_DATA, **env}
 
 
@@ -68,9 +67,9 @@ def _run(settings: Settings) -> None:
     supervisor = Supervisor(settings, [], store)
     supervisor.watch_signals()
     try:
-        context, link = _begin(settings)
-        environment = _of_demo(os.environ)
-        fleet = [sys.executable, "-m", "control_plane.cli", "demo", "fleet"]
+        context, link = _prepare(settings)
+        environment = _demo_environment(os.environ)
+        fleet = [sys.executable, "-m", "guardwave.control_plane.cli", "demo", "fleet"]
         supervisor.children += [web_child(environment), worker_child(environment)]
         supervisor.start()
         supervisor.wait_until_ready()
@@ -78,15 +77,15 @@ def _run(settings: Settings) -> None:
             return
         supervisor.children.append(Child("the fleet", fleet, environment, is_client=True))
         supervisor.children[-1].start()
-        click.echo(_what_to_try(settings, link))
+        click.echo(_instructions(settings, link))
         _watch(context, supervisor)
     finally:
         supervisor.stop()
         files.demo_file(settings.data_dir).unlink(missing_ok=True)
 
 
-def _begin(settings: Settings) -> tuple[Context, str]:
-    """Build the past, and let the clock run from its end; return a sign-in link."""
+def _prepare(settings: Settings) -> tuple[Context, str]:
+    """Build the past, start the clock at its end, and return a sign-in link."""
     client = open_store(settings)
     marks = DemoStore(client)
     if not marks.is_empty():
@@ -95,13 +94,13 @@ def _begin(settings: Settings) -> tuple[Context, str]:
                 f"the store at {settings.data_dir} holds something that is not a demo; set "
                 "GUARDWAVE_DATA to another directory"
             )
-        _say("starting over: the last demo's data is removed")
+        _report("starting over: the last demo's data is removed")
         marks.wipe()
         open_store(settings).close()
     live_at = bootstrap.live_midnight(datetime.now(UTC))
     marks.set_mark(_mark(live_at))
     context = replace(open_context(settings, client), randomness=bootstrap.seeded_randomness())
-    tokens = bootstrap.build(context, live_at, say=_say)
+    tokens = bootstrap.build(context, live_at, report=_report)
     marks.set_mark(_mark(live_at))
     files.write(
         settings.data_dir,
@@ -113,15 +112,15 @@ def _begin(settings: Settings) -> tuple[Context, str]:
 
 
 def _mark(live_at: datetime) -> DemoMark:
-    """Return the clock that now stands just before `live_at`."""
+    """Return a clock that now stands just before `live_at`."""
     return DemoMark(time.time_ns(), to_ns(live_at - bootstrap.BEFORE_LIVE), SPEED)
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     click.echo(f"demo: {text}", err=True)
 
 
-def _what_to_try(settings: Settings, link: str) -> str:
+def _instructions(settings: Settings, link: str) -> str:
     url = url_of(settings)
     return "\n".join(
         (
@@ -143,28 +142,30 @@ def _what_to_try(settings: Settings, link: str) -> str:
 
 
 def _watch(context: Context, supervisor: Supervisor) -> None:
-    """Keep everything running, and tell of each gate evaluation as it is done."""
-    told: set[tuple[str, int]] = set()
-    looked_at = 0.0
+    """Keep everything running, and report each gate evaluation when it is done."""
+    reported: set[tuple[str, int]] = set()
+    checked_at = 0.0
     while not supervisor.stop_asked.wait(TICK_S):
         supervisor.tick()
-        if time.monotonic() - looked_at < _LOOK_EVERY_S:
+        if time.monotonic() - checked_at < _CHECK_EVERY_S:
             continue
-        looked_at = time.monotonic()
+        checked_at = time.monotonic()
         try:
-            _tell(context, supervisor.settings, told)
+            _report_evaluations(context, supervisor.settings, reported)
         except StoreUnavailable:
             continue
 
 
-def _tell(context: Context, settings: Settings, told: set[tuple[str, int]]) -> None:
+def _report_evaluations(
+    context: Context, settings: Settings, reported: set[tuple[str, int]]
+) -> None:
     for name in _ENVIRONMENTS:
         newest = context.gates.newest_done(name, GUARD)
-        if newest is None or (name, newest.id) in told:
+        if newest is None or (name, newest.id) in reported:
             continue
-        told.add((name, newest.id))
-        _say(f"{name}: {_line(newest)}")
-        _say(f"  {url_of(settings)}/environments/{name}/guards/{GUARD}/gates/{newest.id}")
+        reported.add((name, newest.id))
+        _report(f"{name}: {_line(newest)}")
+        _report(f"  {url_of(settings)}/environments/{name}/guards/{GUARD}/gates/{newest.id}")
 
 
 def _line(evaluation: Evaluation) -> str:
@@ -177,8 +178,8 @@ def _line(evaluation: Evaluation) -> str:
 @click.option("--environment", default=bootstrap.INTERNAL, show_default=True)
 @click.option("--owner", default=f"{bootstrap.INTERNAL}-workspace-0007")
 def misbehave_command(environment: str, owner: str) -> None:
-    """Let one simulated owner break an invariant of a running demo, and see what happens."""
-    running = files.read(Settings.from_env(_of_demo(os.environ)).data_dir)
+    """Let one simulated owner break an invariant of a running demo, and wait for the latch."""
+    running = files.read(Settings.from_env(_demo_environment(os.environ)).data_dir)
     if environment not in running.ingest:
         known = ", ".join(sorted(running.ingest))
         raise click.UsageError(f"the demo has no environment {environment!r}; it has {known}")
@@ -197,7 +198,7 @@ def misbehave_command(environment: str, owner: str) -> None:
 def fleet_command() -> None:
     """Run the simulated fleet of a running demo; `guardwave demo` starts it."""
     logging.basicConfig(format="%(levelname)s %(name)s %(message)s", level=logging.WARNING)
-    settings = Settings.from_env(_of_demo(os.environ))
+    settings = Settings.from_env(_demo_environment(os.environ))
     running = files.read(settings.data_dir)
     client = open_store(settings)
     clock = clock_of(DemoStore(client).mark())

@@ -1,4 +1,4 @@
-"""`guardwave evidence`: an environment's evidence out of a store, and into another one."""
+"""`guardwave evidence`: the export of an environment's evidence, and its import elsewhere."""
 
 import gzip
 import sys
@@ -9,20 +9,20 @@ from typing import BinaryIO, NamedTuple
 
 import click
 
-from control_plane.cli.asking import tell
-from control_plane.cli.token import store_context
-from control_plane.commands.archives import import_archive
-from control_plane.queries.archive_lines import DayLine, Line, read_lines, sealed
-from control_plane.queries.archives import archive_of
-from control_plane.state import Actor, ActorKind
-from control_plane.stores.evidence_pages import PlacedOwnerDay
+from guardwave.control_plane.archive.export import export_archive
+from guardwave.control_plane.archive.imports import import_archive
+from guardwave.control_plane.archive.lines import DayLine, Line, read_lines, serialize
+from guardwave.control_plane.cli.http_client import print_progress
+from guardwave.control_plane.cli.token import store_context
+from guardwave.control_plane.core.state import Actor, ActorKind
+from guardwave.control_plane.stores.evidence.pages import StratumOwnerDay
 
 _ACTOR = Actor("guardwave evidence import", ActorKind.PERSON)
 _GZIP = b"\x1f\x8b"
 
 
-class _Counted(NamedTuple):
-    """What went by."""
+class _Counts(NamedTuple):
+    """How many days and owner-days were exported."""
 
     days: int
     owner_days: int
@@ -41,60 +41,62 @@ def evidence() -> None:
     type=click.Path(path_type=Path),
     help="A new file; with --format parquet a directory. Without it NDJSON goes to stdout.",
 )
-@click.option("--format", "form", type=click.Choice(["ndjson", "parquet"]), default="ndjson")
-def export(environment: str, *, output: Path | None, form: str) -> None:
-    """Write all that verdicts on ENVIRONMENT rest on: by pseudonym, without keys and tokens."""
-    if form == "parquet":
+@click.option("--format", "file_format", type=click.Choice(["ndjson", "parquet"]), default="ndjson")
+def export(environment: str, *, output: Path | None, file_format: str) -> None:
+    """Write the evidence of ENVIRONMENT, by pseudonym, without keys and tokens."""
+    if file_format == "parquet":
         if output is None:
             raise click.UsageError("--format parquet needs --output DIRECTORY")
         # pyarrow is an extra, and slow to load
-        from control_plane.cli.parquet import written
+        from guardwave.control_plane.archive.parquet import write_parquet
 
         with store_context() as context:
-            days, owner_days = written(output, sealed(archive_of(context, environment)))
+            days, owner_days = write_parquet(
+                output, serialize(export_archive(context, environment))
+            )
     else:
-        with store_context() as context, _opened(output) as file:
-            days, owner_days = _write(file, sealed(archive_of(context, environment)))
-    tell(f"exported {environment}: {_told(days, owner_days)}")
+        with store_context() as context, _output_file(output) as file:
+            days, owner_days = _write(file, serialize(export_archive(context, environment)))
+    print_progress(f"exported {environment}: {_counts_text(days, owner_days)}")
 
 
 @evidence.command(name="import")
 @click.argument("archive", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--reason", required=True, help="Why, for the audit: at least 10 characters.")
 def import_(archive: Path, *, reason: str) -> None:
-    """Bring ARCHIVE into a store that does not know its environment; - is stdin.
+    """Import ARCHIVE into a store that does not have its environment; - is stdin.
 
     ARCHIVE is what export wrote: a file of NDJSON, with gzip or without, or a directory of Parquet.
     The environment's gates can be evaluated again there. Every mode stays at shadow: a latch holds
-    it, and acknowledging that begins anew in shadow.
+    it, and acknowledging the latch starts a new shadow wave.
     """
-    with store_context(may_be_new=True) as context, _lines(archive) as lines:
+    with store_context(may_be_new=True) as context, _archive_lines(archive) as lines:
         done = import_archive(context, lines, actor=_ACTOR, reason=reason)
-    tell(
-        f"imported {done.environment}: {_told(done.days, done.owner_days)}; a latch holds its "
-        "modes at shadow"
+    print_progress(
+        f"imported {done.environment}: {_counts_text(done.days, done.owner_days)}; a latch "
+        "holds its modes at shadow"
     )
 
 
-def _told(days: int, owner_days: int) -> str:
+def _counts_text(days: int, owner_days: int) -> str:
     return (
         f"{days:,} {'day' if days == 1 else 'days'}, "
         f"{owner_days:,} {'owner-day' if owner_days == 1 else 'owner-days'}"
     )
 
 
-def _write(file: BinaryIO, lines: Iterable[tuple[Line, bytes]]) -> _Counted:
+def _write(file: BinaryIO, lines: Iterable[tuple[Line, bytes]]) -> _Counts:
     days = owner_days = 0
-    for line, told in lines:
-        file.write(told + b"\n")
+    for line, encoded in lines:
+        file.write(encoded + b"\n")
         days += isinstance(line, DayLine)
-        owner_days += isinstance(line, PlacedOwnerDay)
-    return _Counted(days, owner_days)
+        owner_days += isinstance(line, StratumOwnerDay)
+    return _Counts(days, owner_days)
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """Open stdout, or a file that gets its name when it is whole."""
+def _output_file(output: Path | None) -> Iterator[BinaryIO]:
+    """Open stdout, or a file that gets its name once it is complete."""
     if output is None or str(output) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -113,11 +115,11 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _lines(archive: Path) -> Iterator[Iterator[Line]]:
+def _archive_lines(archive: Path) -> Iterator[Iterator[Line]]:
     if archive.is_dir():
-        from control_plane.cli.parquet import read
+        from guardwave.control_plane.archive.parquet import read_parquet
 
-        yield read_lines(read(archive))
+        yield read_lines(read_parquet(archive))
         return
     if str(archive) == "-":
         yield read_lines(sys.stdin.buffer)

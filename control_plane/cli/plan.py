@@ -1,4 +1,4 @@
-"""`guardwave plan`: asks a server what the next wave could prove, and waits for the answer."""
+"""`guardwave plan`: a plan of the next wave, requested from a server."""
 
 import json
 import sys
@@ -10,8 +10,15 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
-from control_plane.cli.asking import JsonMember, JsonObject, Server, asks_server, server_at, tell
-from reducer.vocabulary import Role
+from guardwave.control_plane.cli.http_client import (
+    JsonMember,
+    JsonObject,
+    Server,
+    print_progress,
+    server_at,
+    server_option,
+)
+from guardwave.reducer.vocabulary import Role
 
 _POLL_S = 0.5
 _TIMED_OUT = 8
@@ -21,7 +28,7 @@ _PIPE_WIDTH = 160
 @click.command()
 @click.argument("environment")
 @click.argument("guard")
-@asks_server
+@server_option
 @click.option(
     "--share-bps",
     "shares_bps",
@@ -55,7 +62,7 @@ def plan(  # noqa: PLR0913  # click passes every option by name
     timeout: float,
     output: str,
 ) -> None:
-    """Say what a wave of GUARD in ENVIRONMENT could prove before it starts.
+    """Plan what a wave of GUARD in ENVIRONMENT could prove before it starts.
 
     Asks the server at GUARDWAVE_URL, with a token of role operator in GUARDWAVE_TOKEN.
 
@@ -64,35 +71,37 @@ def plan(  # noqa: PLR0913  # click passes every option by name
     server = server_at(url, role=Role.OPERATOR, environment=environment)
     address = f"/api/v1/environments/{environment}/guards/{guard}/plans"
     body: JsonObject = {"shares_bps": list(shares_bps), "days": list(days), "looks": looks}
-    asked = server.post(address, body, key=str(uuid.uuid4()))
-    made = _waited_for(server, f"{address}/{asked['id']}", timeout)
-    if made["status"] != "done":
-        raise click.ClickException(f"plan {made['id']} is {made['status']}: {made['sentence']}")
+    requested = server.post(address, body, key=str(uuid.uuid4()))
+    plan = _wait_for(server, f"{address}/{requested['id']}", timeout)
+    if plan["status"] != "done":
+        raise click.ClickException(f"plan {plan['id']} is {plan['status']}: {plan['sentence']}")
     if output == "json":
-        click.echo(json.dumps(made))
+        click.echo(json.dumps(plan))
     else:
-        _print(made)
+        _print(plan)
 
 
-def _waited_for(server: Server, address: str, timeout: float) -> JsonObject:
-    tell(f"waiting for {server.url}{address}")
+def _wait_for(server: Server, address: str, timeout: float) -> JsonObject:
+    print_progress(f"waiting for {server.url}{address}")
     end = time.monotonic() + timeout
     while True:
         found = server.get(address)
         if found["status"] != "pending":
             return found
         if time.monotonic() > end:
-            tell(f"guardwave: the plan is still pending after {timeout:g} s; it goes on there")
+            print_progress(
+                f"guardwave: the plan is still pending after {timeout:g} s; it goes on there"
+            )
             raise SystemExit(_TIMED_OUT)
         time.sleep(_POLL_S)
 
 
-def _print(made: JsonObject) -> None:
+def _print(plan: JsonObject) -> None:
     numbers = ("share", "days", "owners", "treated", "power", "owners needed", "lacks data")
     columns = [Column(name, justify="right") for name in numbers]
     table = Table("metric", *columns, box=None)
     remarks = []
-    for wave in _objects(made["result"], "waves"):
+    for wave in _objects(plan["result"], "waves"):
         share = f"{float(str(wave['share_bps'])) / 100:g} %"
         for metric in _objects(wave, "metrics"):
             table.add_row(
@@ -105,19 +114,19 @@ def _print(made: JsonObject) -> None:
             )
             remark = metric.get("remark")
             # The sentence holds the remark about the metric that lacks data most often.
-            if remark is not None and str(remark) not in str(made["sentence"]):
+            if remark is not None and str(remark) not in str(plan["sentence"]):
                 of = f"{metric['metric']} at {share} for {wave['days']} days"
                 remarks.append(f"{of}: {remark}.")
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
     for remark in remarks:
         click.echo(remark)
-    click.echo(str(made["sentence"]))
+    click.echo(str(plan["sentence"]))
 
 
 def _objects(parent: JsonMember, name: str) -> list[JsonObject]:
     """Return the JSON objects of a list that the server is known to send."""
-    found = parent[name] if isinstance(parent, dict) else None
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    items = parent[name] if isinstance(parent, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _percent(value: JsonMember) -> str:

@@ -1,21 +1,21 @@
-"""`guardwave replay`: makes a verdict again from its evidence bundle and compares the bytes."""
+"""`guardwave replay`: a verdict made again from its evidence bundle, compared byte by byte."""
 
 import json
 from pathlib import Path
 
 import click
 
-from control_plane.cli.asking import Server, asks_server, server_at, tell
-from control_plane.jobs.bundles import Bundle, unpacked
-from control_plane.jobs.replaying import replay as replayed
-from reducer.vocabulary import Role
+from guardwave.control_plane.cli.http_client import Server, print_progress, server_at, server_option
+from guardwave.control_plane.jobs.bundles import Bundle, unpack_bundle
+from guardwave.control_plane.jobs.replay import replay as replayed
+from guardwave.reducer.vocabulary import Role
 
 _DIFFERS = 1
 
 
 @click.command()
 @click.argument("evaluation")
-@asks_server
+@server_option
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the bundle in this file."
 )
@@ -32,7 +32,7 @@ def replay(evaluation: str, *, url: str, save: Path | None, output: str) -> None
     if save is not None:
         save.write_bytes(content)
     try:
-        bundle = unpacked(content)
+        bundle = unpack_bundle(content)
     except ValueError as error:
         raise click.ClickException(f"{evaluation}: {error}") from error
     found = replayed(bundle)
@@ -80,7 +80,7 @@ def _fetch(server: Server, address: str) -> tuple[bytes, str | None]:
         raise click.ClickException(
             f"the evaluation is {stated.get('status')}; only one that is done can be replayed"
         )
-    tell(f"fetching the bundle of {address.rpartition('/')[2]} from {server.url}")
+    print_progress(f"fetching the bundle of {address.rpartition('/')[2]} from {server.url}")
     return server.fetch(f"{address}/bundle"), str(stated.get("digest"))
 
 

@@ -1,4 +1,4 @@
-"""`guardwave replay-guard`: what a guard would have decided about recorded receipts."""
+"""`guardwave replay-guard`: a guard's decisions about recorded receipts, counted."""
 
 import json
 import sys
@@ -11,16 +11,14 @@ from typing import BinaryIO
 
 import click
 
-from reducer.conformance.inference import GUARDS
-from reducer.conformance.machines import MACHINES
-from reducer.conformance.vectors import Machine
-from reducer.vocabulary import Mode
+from guardwave.reducer.conformance import GUARDS, MACHINES, Machine
+from guardwave.reducer.vocabulary import Mode
 
 MOST_LINE_BYTES = 8 * 1024 * 1024
-# Guards that a new prompt starts anew, or that forget something with it (docs/guards).
-_KNOW_PROMPTS = frozenset({"repeated-failure", "duplicate-call-id"})
-# The words of an output that are counted, one closed set each.
-_COUNTED = ("decision", "reason", "action", "turn_outcome", "failure")
+# Guards whose state a new prompt resets, all or a part of it (docs/guards).
+_RESET_BY_PROMPTS = frozenset({"repeated-failure", "duplicate-call-id"})
+# Fields of an output whose values are counted; each has a closed set of values.
+_COUNTED_FIELDS = ("decision", "reason", "action", "turn_outcome", "failure")
 
 
 @dataclass(slots=True)
@@ -33,7 +31,7 @@ class Session:
 
 @dataclass(slots=True)
 class Replay:
-    """The sessions met so far, and how often each word was answered."""
+    """The sessions so far, and how often each value was answered."""
 
     guard: str
     config: Mapping[str, object]
@@ -41,14 +39,14 @@ class Replay:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     receipts: int = 0
 
-    def take(self, receipt: Mapping[str, object]) -> Mapping[str, object]:
-        """Hand one receipt to the machine of its session and count what it answers.
+    def step(self, receipt: Mapping[str, object]) -> Mapping[str, object]:
+        """Pass one receipt to the machine of its session and count its answer.
 
         Raises:
-            ValueError: the receipt names no session, or the guard refuses its fields.
+            ValueError: the receipt names no session, or the guard rejects its fields.
         """
-        given = dict(receipt)
-        name, prompt = given.pop("session", None), given.pop("prompt", None)
+        fields = dict(receipt)
+        name, prompt = fields.pop("session", None), fields.pop("prompt", None)
         if not isinstance(name, str) or not name:
             raise ValueError("session is missing; name the session, run or prompt of the receipt")
         session = self.sessions.get(name)
@@ -57,22 +55,21 @@ class Replay:
             self.sessions[name] = session
         elif prompt != session.prompt:
             session.prompt = prompt
-            if self.guard in _KNOW_PROMPTS:
+            if self.guard in _RESET_BY_PROMPTS:
                 session.machine.step({"event": "new_prompt"})
-        output = session.machine.step(given)
+        output = session.machine.step(fields)
         self.receipts += 1
         self._count(output)
         return output
 
     def _count(self, output: Mapping[str, object]) -> None:
-        for word in _COUNTED:
-            if isinstance(output.get(word), str):
-                self.counts[word, str(output[word])] += 1
-        for name in ("calls", "results"):
-            each_call = output.get(name)
-            for call in each_call if isinstance(each_call, list) else ():
-                word = "action" if name == "calls" else "decision"
-                self.counts[f"call {word}", str(call[word])] += 1
+        for name in _COUNTED_FIELDS:
+            if isinstance(output.get(name), str):
+                self.counts[name, str(output[name])] += 1
+        for collection, name in (("calls", "action"), ("results", "decision")):
+            calls = output.get(collection)
+            for call in calls if isinstance(calls, list) else ():
+                self.counts[f"call {name}", str(call[name])] += 1
 
 
 @click.command(name="replay-guard")
@@ -94,18 +91,18 @@ def replay_guard(receipts: Path, *, guard: str, mode: str | None, config: str, o
     """Run recorded RECEIPTS through a guard and count what it would have decided.
 
     Each line is a JSON object: `session`, optionally `prompt`, and the fields of one input in the
-    words of the vectors. Lines of one session meet one state, in the order of the file.
+    terms of the vectors. Lines of one session share one state, in the order of the file.
     """
     replay = Replay(guard, _config(config, guard, mode))
     with receipts.open("rb") as lines, _progress(receipts.stat().st_size) as advance:
-        for number, line in _numbered(lines):
+        for number, line in _numbered_lines(lines):
             if line.strip():
-                answer = _taken(replay, line, f"{receipts}:{number}")
+                answer = _step(replay, line, f"{receipts}:{number}")
                 if output == "ndjson":
                     click.echo(json.dumps({"line": number, **answer}))
             advance(len(line))
     if output != "ndjson":
-        _tell(replay, as_json=output == "json")
+        _print_counts(replay, as_json=output == "json")
 
 
 @contextmanager
@@ -118,21 +115,21 @@ def _progress(size_bytes: int) -> Iterator[Callable[[int], None]]:
         yield bar.update
 
 
-def _numbered(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _numbered_lines(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
     number = 0
     while line := lines.readline(MOST_LINE_BYTES):
         number += 1
         yield number, line
 
 
-def _taken(replay: Replay, line: bytes, place: str) -> Mapping[str, object]:
+def _step(replay: Replay, line: bytes, place: str) -> Mapping[str, object]:
     try:
         if len(line) == MOST_LINE_BYTES:
             raise ValueError(f"the line has {MOST_LINE_BYTES} bytes or more; split the receipt")
         receipt = json.loads(line)
         if not isinstance(receipt, dict):
             raise ValueError("the line is no JSON object; write one receipt a line")
-        return replay.take(receipt)
+        return replay.step(receipt)
     except (ValueError, RecursionError) as error:
         raise click.ClickException(f"{place}: {error}") from error
 
@@ -153,20 +150,20 @@ def _config(text: str, guard: str, mode: str | None) -> Mapping[str, object]:
     return {**config, "mode": mode}
 
 
-def _tell(replay: Replay, *, as_json: bool) -> None:
+def _print_counts(replay: Replay, *, as_json: bool) -> None:
     counts: dict[str, dict[str, int]] = {}
-    for (word, value), count in sorted(replay.counts.items()):
-        counts.setdefault(word, {})[value] = count
+    for (name, value), count in sorted(replay.counts.items()):
+        counts.setdefault(name, {})[value] = count
     if as_json:
-        told = {
+        summary = {
             "guard": replay.guard,
             "receipts": replay.receipts,
             "sessions": len(replay.sessions),
             "counts": counts,
         }
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(summary))
         return
     click.echo(f"{replay.guard}: {replay.receipts} receipts of {len(replay.sessions)} sessions")
-    for word, values in counts.items():
+    for name, values in counts.items():
         for value, count in values.items():
-            click.echo(f"  {word:<14} {value:<24} {count:>9}")
+            click.echo(f"  {name:<14} {value:<24} {count:>9}")

@@ -1,4 +1,4 @@
-"""`guardwave serve` and `guardwave worker`."""
+"""`guardwave serve` and `guardwave worker`: the server with all its processes, or one worker."""
 
 import logging
 import os
@@ -10,14 +10,12 @@ from types import FrameType
 
 import click
 
-from control_plane.access import create_token, make_sign_in_code, parse_token
-from control_plane.context import Context
-from control_plane.errors import StartError
-from control_plane.jobs.worker import Worker
-from control_plane.settings import Settings
-from control_plane.startup import open_context, open_store
-from control_plane.stores.demo import DemoStore
-from control_plane.supervisor import (
+from guardwave.control_plane.core.errors import StartError
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.jobs.worker import Worker
+from guardwave.control_plane.rollouts.access import create_token, make_sign_in_code, parse_token
+from guardwave.control_plane.rollouts.context import Context, open_context, open_store
+from guardwave.control_plane.server.supervisor import (
     Supervisor,
     check_grpc_port,
     check_port,
@@ -28,7 +26,8 @@ from control_plane.supervisor import (
     web_child,
     worker_child,
 )
-from reducer.vocabulary import Role
+from guardwave.control_plane.stores.demo import DemoStore
+from guardwave.reducer.vocabulary import Role
 
 FIRST_SIGN_IN = "first sign-in"
 
@@ -80,12 +79,12 @@ def _prepare(settings: Settings) -> str | None:
                 "`guardwave demo`, or set GUARDWAVE_DATA to another directory"
             )
         context = open_context(settings, client)
-        # Web workers tell a store that was served before from one that was emptied by this.
+        # By this id web workers notice that the store was emptied.
         context.environments.store_id()
-        good = [token for token in context.credentials.tokens() if not token.is_revoked]
-        # Nobody holds the secret of a first sign-in: alone it lets nobody in, so it is renewed.
-        first = next((token for token in good if token.name == FIRST_SIGN_IN), None)
-        if len(good) > (first is not None):
+        valid = [token for token in context.credentials.tokens() if not token.is_revoked]
+        # Nobody has the secret of a first sign-in, so it is no way in: make another link.
+        first = next((token for token in valid if token.name == FIRST_SIGN_IN), None)
+        if len(valid) > (first is not None):
             return None
         if not settings.is_loopback:
             raise StartError(
@@ -100,9 +99,9 @@ def _prepare(settings: Settings) -> str | None:
 
 
 def sign_in_link(context: Context, settings: Settings, *, name: str) -> str:
-    """Return a one-time link that signs in as a new admin token whose secret nobody has."""
+    """Return a link that signs in once as a new admin token, whose secret nobody has."""
     parts = parse_token(create_token(context, role=Role.ADMIN, environment=None, name=name))
-    assert parts is not None  # it was made just now
+    assert parts is not None  # `create_token` made it
     return link_for(context, settings, parts[0])
 
 

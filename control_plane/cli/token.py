@@ -1,4 +1,4 @@
-"""`guardwave token`: credentials, made and revoked at the store itself."""
+"""`guardwave token`: credentials, created and revoked in the store itself."""
 
 import os
 import sys
@@ -9,23 +9,22 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
-from control_plane.access import create_token, revoke_token
-from control_plane.context import Context
-from control_plane.errors import StoreStartError
-from control_plane.settings import Settings
-from control_plane.startup import open_context, open_store
-from control_plane.stores.embedded import EmbeddedServer
-from reducer.vocabulary import Role
+from guardwave.control_plane.core.errors import StoreStartError
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.rollouts.access import create_token, revoke_token
+from guardwave.control_plane.rollouts.context import Context, open_context, open_store
+from guardwave.control_plane.stores.server import EmbeddedServer
+from guardwave.reducer.vocabulary import Role
 
 _PIPE_WIDTH = 200
 
 
 @contextmanager
 def store_context(*, may_be_new: bool = False) -> Iterator[Context]:
-    """Open the store of the settings; an embedded one that nobody runs is run meanwhile.
+    """Open the store of the settings; run an embedded one for as long as it is open.
 
     Raises:
-        StoreStartError: there is no embedded store yet, and none is to be made.
+        StoreStartError: there is no embedded store yet, and `may_be_new` is False.
     """
     settings = Settings.from_env(os.environ)
     if settings.redis_url is not None:
@@ -82,20 +81,20 @@ def list_tokens() -> None:
     """List all tokens, without their secrets."""
     with store_context() as context:
         found = context.credentials.tokens()
-    # An id that is cut off could not be revoked.
-    whole = Column("id", no_wrap=True, min_width=12)
-    table = Table(whole, "name", "role", "environment", "trusted", "created", "state", box=None)
-    for each in found:
+    # A token cannot be revoked by a shortened id.
+    whole_id = Column("id", no_wrap=True, min_width=12)
+    table = Table(whole_id, "name", "role", "environment", "trusted", "created", "state", box=None)
+    for credential in found:
         table.add_row(
-            each.id,
-            each.name,
-            each.role,
-            each.environment or "all",
-            "yes" if each.is_trusted else "no",
-            each.created_at.strftime("%Y-%m-%d %H:%M UTC"),
-            "revoked" if each.is_revoked else "good",
+            credential.id,
+            credential.name,
+            credential.role,
+            credential.environment or "all",
+            "yes" if credential.is_trusted else "no",
+            credential.created_at.strftime("%Y-%m-%d %H:%M UTC"),
+            "revoked" if credential.is_revoked else "good",
         )
-    # A pipe gets one line a token, whatever the width of a terminal would be.
+    # In a pipe no line is wrapped, so that each token has one line.
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 

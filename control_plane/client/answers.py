@@ -1,21 +1,21 @@
-"""An assignment as a host holds it, and how the server's answer is read."""
+"""Assignment answers: the value that a host holds, read from the server's JSON."""
 
 import json
 from dataclasses import dataclass
 
-from reducer.vocabulary import Mode
+from guardwave.reducer.vocabulary import Mode
 
 MOST_TTL_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which mode one owner has under one guard. It never changes: hold it and it is pinned.
+    """The mode of one owner under one guard. It is immutable, so holding it pins the mode.
 
     `reasons` are codes, most important first; `sentence` is for people.
-    `is_fallback`: the control plane did not say this, the client did; the mode is shadow, and
-    `reasons` holds the one `FallbackReason` for it.
-    `assignment_id` is echoed in telemetry; None when there is none to echo.
+    `is_fallback`: the client made this answer, not the control plane; the mode is shadow, and
+    `reasons` holds one `FallbackReason`.
+    Echo `assignment_id` in telemetry, unless it is None.
     """
 
     guard: str
@@ -34,8 +34,8 @@ def read(guard: str, body: bytes) -> Assignment:
     """Return the assignment of a server's answer.
 
     Raises:
-        ValueError: it is not JSON, a member is missing, has another type or an unknown mode, or
-            a mode above shadow has no generation that could be told from an older one.
+        ValueError: it is not JSON, a member is missing or has another type, the mode is unknown,
+            or a mode above shadow has no generation to compare with older ones.
     """
     document = _document(body)
     mode, generation = _mode(document), _number(document, "generation")
@@ -76,23 +76,23 @@ def _mode(document: dict[str, object]) -> Mode:
 
 def _codes(document: dict[str, object]) -> tuple[str, ...]:
     reasons = document.get("reasons")
-    if not isinstance(reasons, list) or not all(isinstance(each, dict) for each in reasons):
+    if not isinstance(reasons, list) or not all(isinstance(reason, dict) for reason in reasons):
         raise ValueError("its reasons are not a list of objects")
-    codes = tuple(_text(each, "code") for each in reasons)
+    codes = tuple(_text(reason, "code") for reason in reasons)
     if None in codes:
         raise ValueError("one of its reasons has no code")
     return tuple(code for code in codes if code is not None)
 
 
 def _text(document: dict[str, object], name: str) -> str | None:
-    found = document.get(name)
-    if found is not None and not isinstance(found, str):
+    value = document.get(name)
+    if value is not None and not isinstance(value, str):
         raise ValueError(f"its {name} is not a text")
-    return found
+    return value
 
 
 def _number(document: dict[str, object], name: str) -> int | None:
-    found = document.get(name)
-    if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 0):
+    value = document.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise ValueError(f"its {name} is not a whole number from 0")
-    return found
+    return value

@@ -1,17 +1,17 @@
-"""What a host's code passes to the client, looked at before anything is made of it."""
+"""Argument checks: what a host's code passes to `Assignments`, checked before use."""
 
 import re
 from urllib.parse import urlsplit
 
-from control_plane.client.asking import Key
-from control_plane.client.fallbacks import Doubt, FallbackReason
+from guardwave.control_plane.client.fallbacks import FallbackCause, FallbackReason
+from guardwave.control_plane.client.http_client import Key
 
 _ENVIRONMENT = re.compile(r"[a-z0-9-]{1,48}")
-# What a header can carry (RFC 9110, 5.5) without a space; a token of guardwave has nothing else.
+# The characters that a header can carry (RFC 9110, 5.5), without the space.
 _TOKEN = re.compile(r"[!-~]+")
 _PRINTED = "pass the text that `guardwave token create` printed"
 
-# Each in a form that fits a path or a query as it is.
+# Forms that need no escaping in a path or a query, with the words of their remedies.
 _FORMS = {
     "guard": (re.compile(r"[a-z0-9_]{1,48}"), "the guard's name, 1 to 48 of a-z 0-9 _"),
     "owner": (
@@ -26,7 +26,7 @@ _FORMS = {
 
 
 def check_endpoint(endpoint: object) -> None:
-    """Refuse what is no address of a server. A token that stands in its place is not repeated.
+    """Check the address of the server. The error never repeats a token given in its place.
 
     Raises:
         ValueError: it is no http(s) URL with a host.
@@ -45,10 +45,10 @@ def check_endpoint(endpoint: object) -> None:
 
 
 def check_token(token: object) -> None:
-    """Refuse what cannot be sent as a token, without repeating it.
+    """Check that a token can be sent; the error never repeats it.
 
     Raises:
-        ValueError: it is no text, is blank, or holds what no header can carry.
+        ValueError: it is no text, is blank, or has a character that no header can carry.
     """
     if not isinstance(token, str):
         raise ValueError(f"token is {_kind(token)}; {_PRINTED}")
@@ -62,7 +62,7 @@ def check_token(token: object) -> None:
 
 
 def check_environment(environment: object) -> None:
-    """Refuse what can name no environment.
+    """Check the form of an environment's name.
 
     Raises:
         ValueError: it is not 1 to 48 of `a-z 0-9 -`.
@@ -75,10 +75,10 @@ def check_environment(environment: object) -> None:
 
 
 def check_service_version(service_version: object) -> None:
-    """Refuse what is no version that a wave could pin.
+    """Check that a wave could pin the version.
 
     Raises:
-        ValueError: it is no text, or has a line end or the like in it.
+        ValueError: it is no text, or has an unprintable character.
     """
     remedy = "give the text that your telemetry has as service.version"
     if not isinstance(service_version, str):
@@ -88,7 +88,7 @@ def check_service_version(service_version: object) -> None:
 
 
 def check_seconds(name: str, seconds: object, *, most: float | None = None) -> None:
-    """Refuse what is no time to wait.
+    """Check a time to wait.
 
     Raises:
         ValueError: it is no number, not above 0, or above `most`.
@@ -98,31 +98,31 @@ def check_seconds(name: str, seconds: object, *, most: float | None = None) -> N
     )
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise ValueError(f"{name} is {_kind(seconds)}; {remedy}")
-    # Not `<= 0`: no number compares with NaN.
+    # Not `<= 0`: each comparison with NaN is False.
     if not (seconds > 0 and (most is None or seconds <= most)):
         raise ValueError(f"{name} is {seconds}; {remedy}")
 
 
-def why_not_asked(key: Key) -> Doubt | None:
-    """Return what keeps a question from being asked, without its value; None when nothing does."""
-    for name, given in (("guard", key.guard), ("owner", key.owner), ("route", key.route)):
-        form, words = _FORMS[name]
-        wrong = _wrong(given, form)
-        if wrong is not None:
-            return Doubt(FallbackReason.NOT_ASKED, f"{name} is {wrong}; pass {words}")
+def check_question(key: Key) -> FallbackCause | None:
+    """Return why the question cannot be asked, without the value; None if it can."""
+    for name, value in (("guard", key.guard), ("owner", key.owner), ("route", key.route)):
+        form, remedy = _FORMS[name]
+        fault = _fault(value, form)
+        if fault is not None:
+            return FallbackCause(FallbackReason.NOT_ASKED, f"{name} is {fault}; pass {remedy}")
     return None
 
 
-def is_guard(found: object) -> bool:
-    """Whether it can be a guard's name, so that a log may say it."""
-    return _wrong(found, _FORMS["guard"][0]) is None
+def is_guard(value: object) -> bool:
+    """Whether it can be a guard's name, which a log may show."""
+    return _fault(value, _FORMS["guard"][0]) is None
 
 
-def _wrong(given: object, form: re.Pattern[str]) -> str | None:
-    if not isinstance(given, str):
-        return _kind(given)
-    return None if form.fullmatch(given) is not None else "a text of another form"
+def _fault(value: object, form: re.Pattern[str]) -> str | None:
+    if not isinstance(value, str):
+        return _kind(value)
+    return None if form.fullmatch(value) is not None else "a text of another form"
 
 
-def _kind(found: object) -> str:
-    return "None" if found is None else f"of type {type(found).__name__}"
+def _kind(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -1,13 +1,13 @@
-"""Shadow, the answer to every doubt, and how a host is told what the doubt is."""
+"""Fallbacks: mode shadow with a code, a cause and a remedy, whenever no answer can be used."""
 
 import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from control_plane.client.answers import Assignment
-from control_plane.client.asking import Key, Reply
-from reducer.vocabulary import Mode
+from guardwave.control_plane.client.answers import Assignment
+from guardwave.control_plane.client.http_client import Key, Reply
+from guardwave.reducer.vocabulary import Mode
 
 MOST_DETAIL_CHARACTERS = 300
 
@@ -26,7 +26,7 @@ _OTHER_REMEDY = "change what it names, or ask those who run the control plane"
 
 
 class FallbackReason(StrEnum):
-    """Why the client answered and not the control plane: the code in a fallback's `reasons`."""
+    """Why the client made the answer: the code in a fallback's `reasons`."""
 
     NOT_ASKED = "not_asked"
     NOT_REACHED = "not_reached"
@@ -37,92 +37,92 @@ class FallbackReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why there is no assignment: a code, and a clause for people with the remedy in it."""
+class FallbackCause:
+    """Why there is no assignment: a code, and a clause for people that ends with a remedy."""
 
     reason: FallbackReason
     why: str
 
 
-OVERTAKEN = Doubt(
+OUTDATED_ANSWER = FallbackCause(
     FallbackReason.SUPERSEDED,
     "the answer was too old when it came, or overtaken by a newer generation; the next prompt asks "
     "again",
 )
 
 
-def fallback(guard: object, doubt: Doubt) -> Assignment:
-    """Return shadow, with the doubt as its reason. What is no text names no guard."""
+def fallback(guard: object, cause: FallbackCause) -> Assignment:
+    """Return mode shadow with the cause; a guard that is no text is shown by its type."""
     return Assignment(
         guard if isinstance(guard, str) else f"<{type(guard).__name__}>",
         Mode.SHADOW,
-        reasons=(doubt.reason.value,),
-        sentence=f"Mode shadow: {doubt.why}.",
+        reasons=(cause.reason.value,),
+        sentence=f"Mode shadow: {cause.why}.",
         is_fallback=True,
     )
 
 
-def not_asked(why: str) -> Doubt:
-    """Return the doubt when too much is under way to ask."""
-    return Doubt(FallbackReason.NOT_ASKED, f"{why}; the next prompt asks again")
+def no_question(why: str) -> FallbackCause:
+    """Return the cause when the client cannot ask now."""
+    return FallbackCause(FallbackReason.NOT_ASKED, f"{why}; the next prompt asks again")
 
 
-def failed(error: Exception) -> Doubt:
-    """Return the doubt after a fault of the client's own; the error's text may repeat an owner."""
-    return Doubt(
+def client_fault(error: Exception) -> FallbackCause:
+    """Return the cause after a fault of the client. The error's text may name an owner."""
+    return FallbackCause(
         FallbackReason.NOT_ASKED, f"the client failed with {type(error).__name__}; report this"
     )
 
 
-def not_reached(error: Exception, host: str) -> Doubt:
-    """Return the doubt when nothing, or nothing whole, came back from the host."""
-    return Doubt(
+def connection_failure(error: Exception, host: str) -> FallbackCause:
+    """Return the cause when no whole reply came from the host."""
+    return FallbackCause(
         FallbackReason.NOT_REACHED,
         f"the control plane was not reached ({type(error).__name__}); see that it runs at {host} "
         "and that this host may connect to it",
     )
 
 
-def too_slow(seconds: float) -> Doubt:
-    """Return the doubt when the prompt could wait no longer."""
-    return Doubt(
+def answer_timeout(seconds: float) -> FallbackCause:
+    """Return the cause when the prompt could wait no longer."""
+    return FallbackCause(
         FallbackReason.NOT_REACHED,
         f"the control plane gave no answer within {seconds * 1000:.0f} ms; one that comes later is "
         "kept for the next prompt",
     )
 
 
-def refused(reply: Reply, key: Key, environment: str) -> Doubt:
-    """Return the doubt after a 4xx: its status, what the server says of it, and the remedy."""
+def client_error(reply: Reply, key: Key, environment: str) -> FallbackCause:
+    """Return the cause after a 4xx: its status, the server's detail, and the remedy."""
     remedy = _REMEDIES.get(reply.status, _OTHER_REMEDY).format(environment=environment)
-    why = f"the control plane refused with {_said(reply, key)}; {remedy}"
-    return Doubt(FallbackReason.REFUSED, why)
+    why = f"the control plane refused with {_server_text(reply, key)}; {remedy}"
+    return FallbackCause(FallbackReason.REFUSED, why)
 
 
-def unavailable(reply: Reply, key: Key) -> Doubt:
-    """Return the doubt after 429 or a 5xx, which say nothing of the owner."""
-    why = f"the control plane cannot say now: {_said(reply, key)}; the next prompt asks again"
-    return Doubt(FallbackReason.UNAVAILABLE, why)
+def server_error(reply: Reply, key: Key) -> FallbackCause:
+    """Return the cause after 429 or a 5xx, which leave the owner's last answer valid."""
+    why = f"the control plane cannot answer now: {_server_text(reply, key)}"
+    return FallbackCause(FallbackReason.UNAVAILABLE, f"{why}; the next prompt asks again")
 
 
-def not_understood(why: str) -> Doubt:
-    """Return the doubt after an answer that is none: `why` says what is wrong with it."""
-    return Doubt(
+def invalid_answer(why: str) -> FallbackCause:
+    """Return the cause after an answer that cannot be used; `why` is the fault."""
+    return FallbackCause(
         FallbackReason.NOT_UNDERSTOOD,
         f"the answer was not understood: {why}; see that endpoint is a guardwave server's address",
     )
 
 
-def superseded(given: int | None, newest: int) -> Doubt:
-    """Return the doubt after an answer of an older generation than one that was seen."""
-    return Doubt(
+def older_generation(generation: int | None, newest: int) -> FallbackCause:
+    """Return the cause after an answer of an older generation than an earlier answer."""
+    return FallbackCause(
         FallbackReason.SUPERSEDED,
-        f"the answer is of generation {given} and {newest} was seen before, so the server that "
-        "answered is behind; the next prompt asks again",
+        f"the answer is of generation {generation} and {newest} was seen before, so the server "
+        "that answered is behind; the next prompt asks again",
     )
 
 
-def _said(reply: Reply, key: Key) -> str:
+def _server_text(reply: Reply, key: Key) -> str:
     detail = _detail(reply.body, key.owner)
     return f"{reply.status} (it gave no detail)" if detail is None else f"{reply.status} ({detail})"
 
@@ -133,10 +133,11 @@ def _detail(body: bytes, owner: str) -> str | None:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    found = document.get("detail") if isinstance(document, dict) else None
-    if not isinstance(found, str):
+    detail = document.get("detail") if isinstance(document, dict) else None
+    if not isinstance(detail, str):
         return None
-    line = " ".join("".join(each if each.isprintable() else " " for each in found).split())
-    # A proxy may repeat the path and the headers it refused: the owner, and the token.
+    printable = (character if character.isprintable() else " " for character in detail)
+    line = " ".join("".join(printable).split())
+    # A proxy may repeat the path and the headers, with the owner and the token.
     masked = re.sub(rf"(?<!\w){re.escape(owner)}(?!\w)", "***", _TOKEN.sub("***", line))
     return masked[:MOST_DETAIL_CHARACTERS].rstrip(" .") or None

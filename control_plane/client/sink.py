@@ -1,4 +1,4 @@
-"""Where events and counts leave the host: nothing that happens there comes back as an error."""
+"""Telemetry sink: events and counts for the SDK, whose errors never reach the host's code."""
 
 import contextlib
 import logging
@@ -10,20 +10,19 @@ from opentelemetry import metrics
 from opentelemetry._logs import Logger, LoggerProvider, NoOpLogger, get_logger
 from opentelemetry.metrics import Counter, Meter, MeterProvider, NoOpMeter
 
-from control_plane.client.words import Unfit
-from reducer import contract
+from guardwave.control_plane.client.attributes import InvalidValue
+from guardwave.reducer import contract
 
 Attributes: TypeAlias = Mapping[str, str | bool | int | float | Sequence[str]]
 Labels: TypeAlias = Mapping[str, str]
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
-# For an SDK that is not set to exponential buckets: agent prompts take seconds to an hour.
+# For an SDK without exponential buckets; prompts of agents take from seconds to an hour.
 _DURATION_BOUNDS_SECONDS = (
     *(0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0),
     *(120.0, 180.0, 300.0, 450.0, 600.0, 900.0, 1800.0, 3600.0),
 )
-
 
 _log = logging.getLogger(__name__)
 
@@ -47,10 +46,10 @@ class Instruments:
 
 
 class Sink:
-    """The SDK behind the API, with every call guarded; `failures` counts what was dropped.
+    """Guarded calls of the SDK; `failures` counts the events, counts and values it dropped.
 
-    Why is logged once for each field and each door of the SDK, as a warning. It holds no lock:
-    under threads `failures` may miss a few, and is zero only if there were none.
+    The reason is logged as a warning, once for each field and each part of the SDK. There is no
+    lock: with threads `failures` may miss a few, but it is zero only if there were none.
     """
 
     def __init__(
@@ -60,13 +59,13 @@ class Sink:
         now_ns: Callable[[], int],
     ) -> None:
         self.failures = 0
-        self._told: set[str] = set()
+        self._logged_fields: set[str] = set()
         self._now_ns = now_ns
         self._logger = self._open_logger(logger_provider)
         self.instruments = self._open_instruments(meter_provider)
 
     def emit(self, event_name: str, attributes: Attributes) -> None:
-        """Hand one event to the SDK, with the time of now."""
+        """Pass one event to the SDK, with the present time."""
         try:
             now_ns = self._now_ns()
             self._logger.emit(
@@ -76,50 +75,50 @@ class Sink:
                 attributes=attributes,
             )
         except Exception as error:  # noqa: BLE001  # an exporter of the host's must not end a prompt
-            self._broken("an event", error)
+            self._drop_for_sdk_error("an event", error)
 
     def add(self, counter: Counter, amount: int, labels: Labels) -> None:
         """Add to a counter."""
         try:
             counter.add(amount, labels)
         except Exception as error:  # noqa: BLE001  # as above
-            self._broken("a counter", error)
+            self._drop_for_sdk_error("a counter", error)
 
-    def took(self, seconds: float, labels: Labels) -> None:
+    def record_duration(self, seconds: float, labels: Labels) -> None:
         """Record how long a prompt took."""
         try:
             self.instruments.duration.record(seconds, labels)
         except Exception as error:  # noqa: BLE001  # as above
-            self._broken("a duration", error)
+            self._drop_for_sdk_error("a duration", error)
 
     def drop(self, field: str, why: str) -> None:
-        """Count something that is not reported, and say why: once, or a log would be full of it."""
+        """Count a dropped value, and log the reason the first time for this field."""
         self.failures += 1
-        if field in self._told:
+        if field in self._logged_fields:
             return
-        # Before it is logged: a log may lead to this very SDK.
-        self._told.add(field)
+        # Noted before logging: the log handler may itself report through this sink.
+        self._logged_fields.add(field)
         with contextlib.suppress(Exception):
             _log.warning(
-                "not reported: %s (said once; GuardTelemetry.failures counts each time)", why
+                "not reported: %s (logged once; GuardTelemetry.failures counts each time)", why
             )
 
-    def refuse(self, unfit: Unfit) -> None:
-        """Drop a value of the host's."""
-        self.drop(unfit.field, str(unfit))
+    def drop_invalid(self, error: InvalidValue) -> None:
+        """Drop a value of the host."""
+        self.drop(error.field, str(error))
 
-    def _broken(self, door: str, error: Exception) -> None:
-        # Its text is the host's: an exporter may repeat what it could not send.
+    def _drop_for_sdk_error(self, part: str, error: Exception) -> None:
+        # Without the error's text: an exporter may repeat the content that it could not send.
         why = (
-            f"the OpenTelemetry SDK raised {type(error).__name__} for {door}; see how it is set up"
+            f"the OpenTelemetry SDK raised {type(error).__name__} for {part}; see how it is set up"
         )
-        self.drop(f"SDK: {door}", why)
+        self.drop(f"SDK: {part}", why)
 
     def _open_logger(self, provider: LoggerProvider | None) -> Logger:
         try:
             return get_logger(contract.SCOPE, contract.SCOPE_VERSION, logger_provider=provider)
         except Exception as error:  # noqa: BLE001  # nor keep the host from starting
-            self._broken("its logger", error)
+            self._drop_for_sdk_error("its logger", error)
             return NoOpLogger(contract.SCOPE, contract.SCOPE_VERSION)
 
     def _open_instruments(self, provider: MeterProvider | None) -> Instruments:
@@ -128,12 +127,12 @@ class Sink:
                 metrics.get_meter(contract.SCOPE, contract.SCOPE_VERSION, meter_provider=provider)
             )
         except Exception as error:  # noqa: BLE001  # as above
-            self._broken("its instruments", error)
+            self._drop_for_sdk_error("its instruments", error)
             return Instruments(NoOpMeter(contract.SCOPE, contract.SCOPE_VERSION))
 
 
 class Reporter(Protocol):
-    """What reports through a sink."""
+    """An object that reports through a sink."""
 
     _sink: Sink
 
@@ -141,23 +140,25 @@ class Reporter(Protocol):
 AnyReporter = TypeVar("AnyReporter", bound=Reporter)
 
 
-def never_raising(
-    method: Callable[Concatenate[AnyReporter, Given], None],
-) -> Callable[Concatenate[AnyReporter, Given], None]:
-    """Wrap a reporter's method: what goes wrong in it is counted and logged, and goes no further.
+def swallow_errors(
+    method: Callable[Concatenate[AnyReporter, Arguments], None],
+) -> Callable[Concatenate[AnyReporter, Arguments], None]:
+    """Wrap a reporter's method: its errors are counted and logged, and not raised.
 
-    A host's code may pass what no type checker has seen; an agent's turn must not end for it.
+    A host's code may pass values that no type checker has seen; they must not end an agent's turn.
     """
 
     @wraps(method)
-    def counting(reporter: AnyReporter, /, *args: Given.args, **kwargs: Given.kwargs) -> None:
+    def wrapper(
+        reporter: AnyReporter, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> None:
         try:
             method(reporter, *args, **kwargs)
-        except Unfit as unfit:
-            reporter._sink.refuse(unfit)  # noqa: SLF001  # a method of the reporter's own
+        except InvalidValue as error:
+            reporter._sink.drop_invalid(error)  # noqa: SLF001  # wraps a method of the reporter
         except Exception as error:  # noqa: BLE001  # as above
             name = method.__qualname__
             why = f"{name} failed with {type(error).__name__}; see what it is given"
             reporter._sink.drop(name, why)  # noqa: SLF001  # as above
 
-    return counting
+    return wrapper

@@ -1,7 +1,7 @@
-"""What a host reports of its guards: contract 1, through opentelemetry-api alone.
+"""Guard telemetry: contract 1, reported through opentelemetry-api alone.
 
-Nothing here raises into an agent's turn, whatever the SDK behind it does and whatever the host's
-code passes, and no method takes a text that could hold arguments, results, error texts or paths.
+Nothing here raises into an agent's turn, whatever the SDK does and whatever the host's code passes.
+No method takes a text that could hold arguments, results, error texts or paths.
 """
 
 import re
@@ -14,13 +14,13 @@ from hashlib import blake2b
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 
-from control_plane.client.answers import Assignment
-from control_plane.client.prompt_telemetry import PromptTelemetry
-from control_plane.client.sink import Sink, never_raising
-from control_plane.client.words import Unfit, is_count, word_of
-from reducer import contract
-from reducer.guards.modes import mode_on
-from reducer.vocabulary import Mode, Route
+from guardwave.control_plane.client.answers import Assignment
+from guardwave.control_plane.client.attributes import InvalidValue, is_count, member_of
+from guardwave.control_plane.client.prompt_telemetry import PromptTelemetry
+from guardwave.control_plane.client.sink import Sink, swallow_errors
+from guardwave.reducer import contract
+from guardwave.reducer.guards.modes import mode_on
+from guardwave.reducer.vocabulary import Mode, Route
 
 _PROMPT_ID = re.compile(rf"[A-Za-z0-9_.:#@~-]{{1,{contract.PROMPT_ID_BYTES}}}")
 _GUARD = re.compile(r"[a-z0-9_]{1,48}")
@@ -31,10 +31,10 @@ _ID_PARTS = 8
 
 
 class GuardTelemetry:
-    """The telemetry door of one process: make one, share it between threads.
+    """The telemetry of one process: make one, and share it between threads.
 
-    Without an SDK every call does nothing. With one that fails, `failures` grows, a log says why
-    once, and the host goes on.
+    Without an SDK every call does nothing. With an SDK that fails, `failures` grows, the reason is
+    logged once, and the host goes on.
     """
 
     def __init__(
@@ -65,91 +65,95 @@ class GuardTelemetry:
         does the prompt. `prompt_id` is opaque, 1 to 128 of `A-Z a-z 0-9 _ . : # @ ~ -`; a digest
         stands for any other text, a random id for none.
 
-        Modes and the route may be plain words. A second assignment of a guard, and one that is
-        none, is dropped, logged once and counted in `failures`; of an unknown route nothing is
-        reported.
+        Modes and the route may be plain texts. A second assignment of a guard, and a value that is
+        no assignment, is dropped, logged once and counted in `failures`. A prompt of an unknown
+        route reports nothing.
         """
         try:
-            found = _route_of(route)
-            on = self._assignments_on(found, assignments)
-            return PromptTelemetry(self._sink, self._id_of(prompt_id), on, found)
-        except Unfit as unfit:
-            self._sink.refuse(unfit)
+            known = _parse_route(route)
+            on = self._assignments_on(known, assignments)
+            return PromptTelemetry(self._sink, self._id_of(prompt_id), on, known)
+        except InvalidValue as error:
+            self._sink.drop_invalid(error)
         except Exception as error:  # noqa: BLE001  # what a host's code passes must not end its turn
             why = f"prompt failed with {type(error).__name__}; see what it is given"
             self._sink.drop("prompt", why)
         return PromptTelemetry(self._sink, uuid.uuid4().hex, (), Route.INTERACTIVE_FOREGROUND)
 
     def _assignments_on(self, route: Route, assignments: object) -> tuple[Assignment, ...]:
-        """Return those that report: one per guard, whose mode on this route is not off."""
+        """Return the assignments that report: one per guard that is not off on this route."""
         if not isinstance(assignments, Iterable):
-            raise Unfit("assignments", assignments, "a sequence of Assignment, one per guard")
+            raise InvalidValue(
+                "assignments", assignments, "a sequence of Assignment, one per guard"
+            )
         on: dict[str, Assignment] = {}
-        for each in assignments:
+        for value in assignments:
             try:
-                found = _fit(each)
-            except Unfit as unfit:
-                self._sink.refuse(unfit)
+                assignment = _check_assignment(value)
+            except InvalidValue as error:
+                self._sink.drop_invalid(error)
                 continue
-            if found.guard in on:
+            if assignment.guard in on:
                 why = "assignments holds two of one guard; give one per guard"
                 self._sink.drop("assignments[].guard", why)
-            elif mode_on(route, found.mode) is not Mode.OFF:
-                on[found.guard] = found
+            elif mode_on(route, assignment.mode) is not Mode.OFF:
+                on[assignment.guard] = assignment
         return tuple(on.values())
 
     def _id_of(self, prompt_id: object) -> str:
         if isinstance(prompt_id, str) and prompt_id:
             if _PROMPT_ID.fullmatch(prompt_id) is not None:
                 return prompt_id
-            # A path or an address may name a prompt to its host, and must not leave it.
-            whole = prompt_id.encode(errors="surrogatepass")
-            return blake2b(whole, digest_size=_PROMPT_DIGEST_BYTES).hexdigest()
+            # A host may use a path or an address as the id, which must not leave it.
+            encoded = prompt_id.encode(errors="surrogatepass")
+            return blake2b(encoded, digest_size=_PROMPT_DIGEST_BYTES).hexdigest()
         if prompt_id is not None:
             remedy = "a text, or None for a random id"
-            self._sink.refuse(Unfit("prompt_id", prompt_id, remedy))
+            self._sink.drop_invalid(InvalidValue("prompt_id", prompt_id, remedy))
         return uuid.uuid4().hex
 
-    @never_raising
+    @swallow_errors
     def evaluated(self, assignment: Assignment) -> None:
         """Report that a mode was resolved, as OpenTelemetry's event `feature_flag.evaluation`."""
-        found = _fit(assignment)
+        checked = _check_assignment(assignment)
         attributes = {
-            contract.FLAG_KEY: f"{contract.FLAG_PREFIX}{found.guard}",
-            contract.FLAG_VARIANT: found.mode.value,
+            contract.FLAG_KEY: f"{contract.FLAG_PREFIX}{checked.guard}",
+            contract.FLAG_VARIANT: checked.mode.value,
         }
-        if found.generation is not None:
-            attributes[contract.FLAG_VERSION] = str(found.generation)
-        parts = (found.assignment_id or "").split(".")
+        if checked.generation is not None:
+            attributes[contract.FLAG_VERSION] = str(checked.generation)
+        parts = (checked.assignment_id or "").split(".")
         if len(parts) == _ID_PARTS:
             attributes[contract.FLAG_CONTEXT_ID] = parts[2]
         self._sink.emit(contract.FLAG_EVALUATION, attributes)
 
 
-def _route_of(found: object) -> Route:
-    spelled = Route.parse(found) if type(found) is str else None
-    return spelled if spelled is not None else word_of(found, Route, "prompt(route)")
+def _parse_route(value: object) -> Route:
+    route = Route.parse(value) if type(value) is str else None
+    return route if route is not None else member_of(value, Route, "prompt(route)")
 
 
-def _fit(found: object) -> Assignment:
-    """Return the assignment with its mode as a `Mode`; its fields leave the host as they are.
+def _check_assignment(value: object) -> Assignment:
+    """Return the assignment with its mode as a `Mode`. Its other fields leave the host unchanged.
 
     Raises:
-        Unfit: it is none, or a field is not what the contract has.
+        InvalidValue: it is none, or a field does not conform to the contract.
     """
-    if not isinstance(found, Assignment):
-        raise Unfit("assignments[]", found, "an Assignment")
-    mode = word_of(found.mode, Mode, "Assignment.mode")
-    if not _is_text(found.guard, _GUARD):
-        raise Unfit("Assignment.guard", found.guard, "the guard's name, 1 to 48 of a-z 0-9 _")
-    if found.generation is not None and not is_count(found.generation):
+    if not isinstance(value, Assignment):
+        raise InvalidValue("assignments[]", value, "an Assignment")
+    mode = member_of(value.mode, Mode, "Assignment.mode")
+    if not _is_text(value.guard, _GUARD):
+        raise InvalidValue(
+            "Assignment.guard", value.guard, "the guard's name, 1 to 48 of a-z 0-9 _"
+        )
+    if value.generation is not None and not is_count(value.generation):
         remedy = "the whole number that the control plane gave, or None"
-        raise Unfit("Assignment.generation", found.generation, remedy)
-    if found.assignment_id is not None and not _is_text(found.assignment_id, _ASSIGNMENT_ID):
+        raise InvalidValue("Assignment.generation", value.generation, remedy)
+    if value.assignment_id is not None and not _is_text(value.assignment_id, _ASSIGNMENT_ID):
         remedy = "the id that the control plane gave, as it is, or None"
-        raise Unfit("Assignment.assignment_id", found.assignment_id, remedy)
-    return found if found.mode is mode else replace(found, mode=mode)
+        raise InvalidValue("Assignment.assignment_id", value.assignment_id, remedy)
+    return value if value.mode is mode else replace(value, mode=mode)
 
 
-def _is_text(found: object, form: re.Pattern[str]) -> bool:
-    return isinstance(found, str) and form.fullmatch(found) is not None
+def _is_text(value: object, form: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and form.fullmatch(value) is not None

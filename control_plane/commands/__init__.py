@@ -1,1 +1,15 @@
-"""Use cases that write: load, decide by the pure rules, commit with an audit entry."""
+"""Commands: use cases that write, each by pure rules and with an audit entry."""
+
+__all__ = [
+    "cohorts",
+    "environments",
+    "evaluations",
+    "harm_alarm",
+    "idempotency",
+    "owners",
+    "plans",
+    "promotions",
+    "rollback",
+    "violations",
+    "waves",
+]

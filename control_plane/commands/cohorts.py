@@ -1,39 +1,46 @@
-"""Setting a cohort's mode: lower at once, higher only as the promotion of that step."""
+"""Cohort modes: lowered at once, raised only as the promotion of that step."""
 
 from dataclasses import dataclass
 
-from control_plane.commands.changes import (
+from guardwave.control_plane.commands.promotions import request_promotion
+from guardwave.control_plane.core.errors import (
+    InvalidField,
+    NotFound,
+    RuleViolated,
+    WaveFrozenField,
+)
+from guardwave.control_plane.core.etags import check_precondition, rollout_etag
+from guardwave.control_plane.core.state import Action, Actor, Environment, Promotion
+from guardwave.control_plane.rollouts.changes import (
     Change,
     Decision,
     Note,
     Unchanged,
-    applied,
-    bound_by_policy,
+    apply_event,
     change,
     check_reason,
     close_wave,
-    load_rollout,
     put_rollout,
     shadow_wave,
-    stored_rollout,
 )
-from control_plane.commands.promotions import PromotionRequest, promised, request_promotion
-from control_plane.commands.refusals import error_of, gate_required, rule_violated
-from control_plane.context import Context
-from control_plane.errors import InvalidField, NotFound, RuleViolated, WaveFrozenField
-from control_plane.etags import check_precondition, rollout_etag
-from control_plane.state import Action, Actor, Environment, Promotion
-from reducer.rollout.ladder import Lowered, Refusal, Resumed
-from reducer.rollout.phases import SETTABLE, TREATED
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Cohort, Mode
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import (
+    load_rollout,
+    stored_rollout,
+    with_policy_ceiling,
+)
+from guardwave.control_plane.rollouts.promotion_rules import PromotionRequest, rollout_after_step
+from guardwave.control_plane.rollouts.refusals import error_of, gate_required, rule_violated
+from guardwave.reducer.rollout.ladder import ModeLowered, Refusal, RolloutResumed
+from guardwave.reducer.rollout.state import SETTABLE, TREATED, Rollout
+from guardwave.reducer.vocabulary import Cohort, Mode
 
 
 @dataclass(frozen=True, slots=True)
 class CohortChange:
-    """What is asked for; None leaves a field as it is.
+    """The requested mode and share of a cohort; None leaves a field as it is.
 
-    The last two make it a promotion, whose mode is the named cohort's unless it is given.
+    With `gate_evaluation` and `digest` it is a promotion; without `mode`, to the cohort's mode.
     """
 
     mode: Mode | None = None
@@ -46,8 +53,8 @@ class CohortChange:
 class CohortAnswer:
     """The rollout after the change.
 
-    While a promotion is pending it is unchanged; a promotion that is only tried out has id 0 and
-    shows the rollout as it would be, if the worker's checks agree.
+    A pending promotion leaves it unchanged. A dry run of a promotion has id 0 and shows the rollout
+    as it would be if the worker's checks agree.
     """
 
     rollout: Rollout
@@ -76,7 +83,7 @@ def set_cohort_mode(
         PreconditionFailed, PreconditionRequired: see `If-Match`.
     """
     reason = check_reason(reason)
-    named = _cohort(cohort)
+    target = _cohort(cohort)
     if (change.gate_evaluation is None) != (change.digest is None):
         missing = "digest" if change.digest is None else "gate_evaluation"
         raise InvalidField(
@@ -84,15 +91,15 @@ def set_cohort_mode(
             pointer=f"/{missing}",
         )
     rollout = load_rollout(context, environment, guard)
-    # Lowering needs no gate: an evaluation that is named with it stands in nobody's way.
+    # Lowering needs no gate, so an evaluation that is named with it does not matter.
     is_lower = change.mode is not None and change.mode.rank < rollout.phase.rank
     if change.gate_evaluation is not None and not is_lower:
-        asked = _promotion(rollout, named, change)
+        request = _promotion(rollout, target, change)
         promotion = request_promotion(
             context,
             environment,
             guard,
-            request=asked,
+            request=request,
             actor=actor,
             reason=reason,
             if_match=if_match,
@@ -100,11 +107,11 @@ def set_cohort_mode(
         )
         if not is_dry_run:
             return CohortAnswer(rollout, changed=False, promotion=promotion)
-        after = promised(context, rollout, asked)
+        after = rollout_after_step(context, rollout, request)
         return CohortAnswer(after, changed=True, promotion=promotion)
     return _lower(
         context,
-        (environment, guard, named),
+        (environment, guard, target),
         change,
         note=(actor, reason),
         if_match=if_match,
@@ -112,11 +119,11 @@ def set_cohort_mode(
     )
 
 
-def _cohort(word: str) -> Cohort:
-    found = next((cohort for cohort in Cohort if cohort == word), None)
+def _cohort(name: str) -> Cohort:
+    found = next((cohort for cohort in Cohort if cohort == name), None)
     if found is None:
         known = ", ".join(sorted(SETTABLE))
-        raise NotFound(f"there is no cohort {word[:64]!r}; the cohorts are {known}")
+        raise NotFound(f"there is no cohort {name[:64]!r}; the cohorts are {known}")
     return found
 
 
@@ -136,14 +143,14 @@ def _promotion(rollout: Rollout, cohort: Cohort, change: CohortChange) -> Promot
 
 
 def _mode_of(cohort: Cohort) -> Mode | None:
-    """Return the mode whose promotions are asked for on this cohort."""
+    """Return the mode that a promotion of this cohort leads to."""
     return next((mode for mode in reversed(Mode) if TREATED[mode] is cohort), None)
 
 
 def _lower(
     context: Context,
     where: tuple[str, str, Cohort],
-    asked: CohortChange,
+    requested: CohortChange,
     *,
     note: tuple[Actor, str],
     if_match: str | None,
@@ -156,19 +163,19 @@ def _lower(
         rollout = stored_rollout(context, environment, guard)
         etag = rollout_etag(rollout)
         check_precondition(if_match, etag, is_required=False)
-        mode = asked.mode or _implied_mode(rollout, cohort, asked)
+        mode = requested.mode or _implied_mode(rollout, cohort, requested)
         if mode is None:
             return Unchanged(_unchanged(context, rollout))
         resumes = (rollout.phase, cohort, mode) == (Mode.OFF, Cohort.EVERYONE, Mode.SHADOW)
         if resumes:
             check_precondition(if_match, etag, is_required=True)
-        event = Resumed() if resumes else Lowered(cohort, mode)
-        after = applied(context, rollout, event)
+        event = RolloutResumed() if resumes else ModeLowered(cohort, mode)
+        after = apply_event(context, rollout, event)
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
         is_lower = after.phase.rank < rollout.phase.rank
-        if asked.share_bps is not None and cohort is TREATED[rollout.phase] and not is_lower:
-            _refuse_share(rollout, asked.share_bps)
+        if requested.share_bps is not None and cohort is TREATED[rollout.phase] and not is_lower:
+            _refuse_share(rollout, requested.share_bps)
         if after is rollout:
             return Unchanged(_unchanged(context, rollout))
         opened = shadow_wave(context, after) if resumes else ()
@@ -181,15 +188,15 @@ def _lower(
             generation_before=rollout.generation,
             generation_after=after.generation,
         )
-        answer = CohortAnswer(bound_by_policy(context, after), changed=True)
+        answer = CohortAnswer(with_policy_ceiling(context, after), changed=True)
         return Change(before, writes, entry, answer)
 
     return change(context, environment, decide, is_dry_run=is_dry_run)
 
 
-def _implied_mode(rollout: Rollout, cohort: Cohort, asked: CohortChange) -> Mode | None:
-    """Return the mode that a share alone asks for, None when nothing is asked for at all."""
-    if asked.share_bps is None:
+def _implied_mode(rollout: Rollout, cohort: Cohort, requested: CohortChange) -> Mode | None:
+    """Return the mode that a share without a mode means, None without either."""
+    if requested.share_bps is None:
         return None
     treated = TREATED[rollout.phase]
     if cohort is treated:
@@ -204,11 +211,11 @@ def _implied_mode(rollout: Rollout, cohort: Cohort, asked: CohortChange) -> Mode
 
 
 def _unchanged(context: Context, rollout: Rollout) -> CohortAnswer:
-    return CohortAnswer(bound_by_policy(context, rollout), changed=False)
+    return CohortAnswer(with_policy_ceiling(context, rollout), changed=False)
 
 
 def _refuse_share(rollout: Rollout, share_bps: int) -> None:
-    """A share alone never changes by this call: larger needs a gate, the rest is frozen."""
+    """Refuse a share without a mode: a larger one needs a gate, a smaller one is frozen."""
     if share_bps > rollout.treated_bps:
         raise gate_required(
             f"raising the share from {rollout.treated_bps} to {share_bps} basis points is a "

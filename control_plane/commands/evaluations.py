@@ -1,18 +1,18 @@
-"""Asking for a gate evaluation; the worker makes it."""
+"""Evaluation requests: asking for a gate evaluation, which the worker makes."""
 
-from control_plane.commands.changes import load_environment, load_rollout
-from control_plane.context import Context
-from control_plane.errors import RuleViolated, StateConflict
-from control_plane.state import Actor, Evaluation
-from control_plane.stores.jobs import Job, JobKind
-from reducer.rollout.phases import gate_for
-from reducer.vocabulary import Gate
+from guardwave.control_plane.core.errors import RuleViolated, StateConflict
+from guardwave.control_plane.core.state import Actor, Evaluation
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment, load_rollout
+from guardwave.control_plane.stores.jobs import Job, JobKind
+from guardwave.reducer.rollout.state import gate_for
+from guardwave.reducer.vocabulary import Gate
 
 
 def request_evaluation(
     context: Context, environment: str, guard: str, *, gate: Gate, actor: Actor
 ) -> Evaluation:
-    """Keep a pending evaluation of the phase's gate and queue it for the worker.
+    """Store a pending evaluation of the phase's gate and queue it for the worker.
 
     Raises:
         NotFound: no such environment or rollout.

@@ -1,23 +1,23 @@
-"""Stating facts of owners, by owner id; the ids become pseudonyms here and are forgotten."""
+"""Owner facts: stated by owner id; each id becomes a pseudonym here and is then forgotten."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from control_plane.commands.changes import Change, Decision, Note, Unchanged, change
-from control_plane.context import Context
-from control_plane.errors import InvalidField, RuleViolated
-from control_plane.state import Action, Actor, Environment
-from control_plane.stores.owners import StatedFacts
-from reducer.rollout.eligibility import Ownership
-from reducer.rollout.pseudonym import pseudonym_of
+from guardwave.control_plane.core.errors import InvalidField, RuleViolated
+from guardwave.control_plane.core.state import Action, Actor, Environment
+from guardwave.control_plane.rollouts.changes import Change, Decision, Note, Unchanged, change
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.owners import StatedFacts
+from guardwave.reducer.rollout.eligibility import Ownership
+from guardwave.reducer.rollout.pseudonym import pseudonym_of
 
 MAX_OWNERS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerStatement:
-    """What somebody says of one owner. The id is kept out of `repr`: it must reach no log."""
+    """The facts stated about one owner. `repr` leaves out the id, which must reach no log."""
 
     owner: str = field(repr=False)
     ownership: Ownership
@@ -32,20 +32,20 @@ def state_owners(
     actor: Actor,
     reason: str = "",
 ) -> int:
-    """State facts of up to 1,000 owners; answer how many changed.
+    """State facts of up to 1,000 owners; return how many changed.
 
     Raises:
-        RuleViolated: an owner is named twice; names its place only.
+        RuleViolated: an owner is named twice; the message has its place only.
         InvalidField: an id cannot be an owner's.
         NotFound: no such environment.
     """
     facts: dict[str, StatedFacts] = {}
-    for at, each in enumerate(statements):
-        if each.owner in facts:
+    for at, statement in enumerate(statements):
+        if statement.owner in facts:
             raise RuleViolated(
                 f"owners/{at} names an owner that an earlier entry names too; name each once"
             )
-        facts[each.owner] = StatedFacts(each.ownership, each.is_trusted)
+        facts[statement.owner] = StatedFacts(statement.ownership, statement.is_trusted)
     return state_owner_facts(context, environment, facts, actor=actor, reason=reason)
 
 
@@ -57,13 +57,12 @@ def state_owner_facts(
     actor: Actor,
     reason: str = "",
 ) -> int:
-    """State facts of up to 1,000 owners, by owner id; answer how many changed.
+    """State facts of up to 1,000 owners, by owner id; return how many changed.
 
-    Owner ids are turned into pseudonyms here and forgotten. The audit names how many owners and,
-    for a single one, its pseudonym.
+    The audit entry has the number of owners and, for a single one, its pseudonym.
 
     Raises:
-        InvalidField: an owner id is empty, too long or not printable; names its place only.
+        InvalidField: an id is empty, too long or not printable; the message has its place only.
         RuleViolated: more than 1,000 owners at once.
     """
     if len(facts) > MAX_OWNERS_AT_ONCE:
@@ -79,22 +78,22 @@ def state_owner_facts(
         note = Note(actor, Action.OWNER_FACTS_STATED, target, reason)
         return Change(before, (), note, changed)
 
-    # The entry comes first: facts without an entry would be a change that nobody made, and a
-    # request that breaks off between the two is sent again and finds the facts still to state.
+    # The audit entry comes first: no fact may change without one. A caller whose request breaks
+    # off between the two sends it again and then changes the facts.
     changed = change(context, environment, decide)
-    context.owners.state(environment, changed)
+    context.owners.state_facts(environment, changed)
     return len(changed)
 
 
 def _changed(
     context: Context, environment: str, stated: dict[str, StatedFacts]
 ) -> dict[str, StatedFacts]:
-    """Return those whose stated facts differ from what is held."""
-    held = context.owners.facts(environment, list(stated))
+    """Return the stated facts that differ from the stored ones."""
+    stored = context.owners.facts(environment, list(stated))
     return {
         pseudonym: facts
         for pseudonym, facts in stated.items()
-        if (known := held.get(pseudonym)) is None
+        if (known := stored.get(pseudonym)) is None
         or known.ownership is not facts.ownership
         or known.is_trusted is not facts.is_trusted
     }

@@ -1,16 +1,20 @@
-"""Asking what a wave could prove before it starts; the worker reckons and simulates."""
+"""Plan requests: forecasts of what a wave could prove, which the worker computes."""
 
 from dataclasses import dataclass, replace
 
-from control_plane.commands.changes import bound_by_policy, load_environment, load_rollout
-from control_plane.commands.refusals import rule_violated
-from control_plane.context import Context
-from control_plane.errors import StateConflict
-from control_plane.state import Actor, Plan, PlanStatus
-from control_plane.stores.jobs import Job, JobKind
-from reducer.rollout.draw import BPS
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Gate, Mode
+from guardwave.control_plane.core.errors import StateConflict
+from guardwave.control_plane.core.state import Actor, Plan, PlanStatus
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import (
+    load_environment,
+    load_rollout,
+    with_policy_ceiling,
+)
+from guardwave.control_plane.rollouts.refusals import rule_violated
+from guardwave.control_plane.stores.jobs import Job, JobKind
+from guardwave.reducer.rollout.draw import BPS
+from guardwave.reducer.rollout.state import Rollout
+from guardwave.reducer.vocabulary import Gate, Mode
 
 PLACEBO_WAVES = 500
 MOST_PLACEBO_WAVES = 1000
@@ -18,9 +22,9 @@ MOST_PLACEBO_WAVES = 1000
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """Which shares and lengths to plan for; none given: what the policy says for the next wave.
+    """The shares and lengths to plan for; the policy's for the next wave where none are given.
 
-    `looks` are how many the wave will declare; each has its part of alpha.
+    `looks` is how many looks the wave will declare; they share alpha equally.
     """
 
     shares_bps: tuple[int, ...] = ()
@@ -32,7 +36,7 @@ class PlanRequest:
 def request_plan(
     context: Context, environment: str, guard: str, *, request: PlanRequest, actor: Actor
 ) -> Plan:
-    """Keep a pending plan of the next wave's gate and queue it for the worker.
+    """Store a pending plan of the next wave's gate and queue it for the worker.
 
     Raises:
         NotFound: no such environment or rollout.
@@ -43,20 +47,17 @@ def request_plan(
     rollout = load_rollout(context, environment, guard)
     if rollout.phase is Mode.OFF:
         raise StateConflict(f"{guard} is off in {environment}; a plan rests on days of shadow")
-    pending = [
-        each
-        for each in context.plans.newest(environment, guard, at_most=1)
-        if each.status is PlanStatus.PENDING
-    ]
-    if pending:
-        raise StateConflict(f"plan {pending[0].id} is still being made; wait until it is done")
+    for newest in context.plans.newest(environment, guard, at_most=1):
+        if newest.status is PlanStatus.PENDING:
+            raise StateConflict(f"plan {newest.id} is still being made; wait until it is done")
     policy = context.policies.of(environment)
     plan = Plan(
         id=0,
         guard=guard,
         gate=planned_gate(rollout),
-        shares_bps=_each_once(request.shares_bps, "shares_bps") or (_share(context, rollout),),
-        days=_each_once(request.days, "days") or (policy.dwell_days,),
+        shares_bps=_without_repeats(request.shares_bps, "shares_bps")
+        or (_share(context, rollout),),
+        days=_without_repeats(request.days, "days") or (policy.dwell_days,),
         placebo_waves=request.placebo_waves,
         looks=request.looks,
         requested_at=context.clock.now(),
@@ -68,7 +69,7 @@ def request_plan(
             "plan for a smaller one",
             pointer="/shares_bps",
         )
-    return _queued(context, environment, plan)
+    return _queue(context, environment, plan)
 
 
 def planned_gate(rollout: Rollout) -> Gate:
@@ -80,16 +81,16 @@ def _share(context: Context, rollout: Rollout) -> int:
     policy = context.policies.of(rollout.environment)
     if planned_gate(rollout) is Gate.WARN:
         return BPS - policy.holdback_bps
-    return bound_by_policy(context, rollout).ceiling_bps
+    return with_policy_ceiling(context, rollout).ceiling_bps
 
 
-def _each_once(values: tuple[int, ...], name: str) -> tuple[int, ...]:
+def _without_repeats(values: tuple[int, ...], name: str) -> tuple[int, ...]:
     if len(set(values)) != len(values):
         raise rule_violated(f"{name} names a value twice; name each once", pointer=f"/{name}")
     return tuple(sorted(values))
 
 
-def _queued(context: Context, environment: str, plan: Plan) -> Plan:
+def _queue(context: Context, environment: str, plan: Plan) -> Plan:
     plan = replace(plan, id=context.plans.next_plan(environment, plan.guard))
     context.plans.save(environment, plan)
     context.jobs.put(environment, Job(JobKind.PLAN, plan.guard, plan.id))

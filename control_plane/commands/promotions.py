@@ -1,62 +1,46 @@
-"""One step up: asked for by a person, naming a gate evaluation; carried out by the worker."""
+"""Promotions: requested by a person on a gate evaluation, carried out or refused by the worker."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from control_plane.commands.changes import (
+from guardwave.control_plane.commands.waves import freeze_wave
+from guardwave.control_plane.core.errors import InvalidField, NotFound, RuleViolated, StateConflict
+from guardwave.control_plane.core.etags import check_precondition, rollout_etag
+from guardwave.control_plane.core.state import (
+    Action,
+    Actor,
+    Environment,
+    Promotion,
+    PromotionStatus,
+)
+from guardwave.control_plane.rollouts.changes import (
     Change,
     Decision,
     Note,
     Unchanged,
-    applied,
-    bound_by_policy,
+    apply_event,
     change,
     check_reason,
     close_wave,
-    load_environment,
     put_rollout,
     put_wave,
-    stored_rollout,
 )
-from control_plane.commands.comparisons import check_reason_says_so
-from control_plane.commands.freshness import check_freshness
-from control_plane.commands.refusals import error_of, rule_violated
-from control_plane.commands.requirements import Step, check_requirements
-from control_plane.commands.rosters import frozen_wave
-from control_plane.commands.standing import check_judged, check_standing, check_undisputed
-from control_plane.context import Context
-from control_plane.errors import (
-    InvalidField,
-    Latched,
-    NotFound,
-    RuleViolated,
-    StateConflict,
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.evaluation_validity import (
+    check_evidence_unchanged,
+    check_unchanged_since_judged,
 )
-from control_plane.etags import check_precondition, rollout_etag
-from control_plane.state import (
-    Action,
-    Actor,
-    Environment,
-    Evaluation,
-    EvaluationStatus,
-    Promotion,
-    PromotionStatus,
+from guardwave.control_plane.rollouts.loading import load_environment, stored_rollout
+from guardwave.control_plane.rollouts.promotion_rules import (
+    PromotionRequest,
+    check_before_after_reason,
+    check_evaluation,
+    draft_wave,
+    rollout_after_step,
 )
-from control_plane.stores.gates import put_promotion
-from control_plane.stores.jobs import Job, JobKind
-from reducer.rollout.draw import BPS
-from reducer.rollout.ladder import Promoted, Refusal
-from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Mode, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class PromotionRequest:
-    """Which step, on which evidence. `share_bps` None: what the policy says for that step."""
-
-    gate_evaluation: int
-    digest: str
-    to: Mode
-    share_bps: int | None = None
+from guardwave.control_plane.rollouts.refusals import error_of
+from guardwave.control_plane.stores.gates import put_promotion
+from guardwave.control_plane.stores.jobs import Job, JobKind
+from guardwave.reducer.rollout.ladder import Refusal, RolloutPromoted
 
 
 def request_promotion(
@@ -70,14 +54,15 @@ def request_promotion(
     if_match: str | None = None,
     is_dry_run: bool = False,
 ) -> Promotion:
-    """Keep a pending promotion for the worker, after the checks that can already be made.
+    """Store a pending promotion for the worker, after the checks that can already be made.
 
     Raises:
         NotFound: unknown environment, rollout or evaluation.
-        Latched, EvaluationStale, StateConflict, StepSkipped, RuleViolated: why it cannot be.
+        Latched, EvaluationStale, StateConflict, StepSkipped, RuleViolated: the first reason
+            against it.
     """
     reason = check_reason(reason)
-    held = load_environment(context, environment)
+    before = load_environment(context, environment)
     rollout = stored_rollout(context, environment, guard)
     check_precondition(if_match, rollout_etag(rollout), is_required=False)
     evaluation = context.gates.evaluation(environment, guard, request.gate_evaluation)
@@ -86,10 +71,10 @@ def request_promotion(
             f"{guard} in {environment} has no gate evaluation {request.gate_evaluation}; ask for "
             "one with POST .../gate-evaluations"
         )
-    check_evaluation(context, held, rollout, evaluation, request=request)
-    check_reason_says_so(evaluation, reason)
-    after = promised(context, rollout, request)
-    check_standing(context, rollout, evaluation)
+    check_evaluation(context, before, rollout, evaluation, request=request)
+    check_before_after_reason(evaluation, reason)
+    after = rollout_after_step(context, rollout, request)
+    check_evidence_unchanged(context, rollout, evaluation)
     number = 0 if is_dry_run else context.gates.next_promotion(environment, guard)
     promotion = Promotion(
         id=number,
@@ -108,137 +93,54 @@ def request_promotion(
     return promotion
 
 
-def promised(context: Context, rollout: Rollout, request: PromotionRequest) -> Rollout:
-    """Return the rollout as the step would leave it, whatever its evaluation says.
-
-    Raises:
-        StepSkipped, RuleViolated, InvalidField: the ladder or the policy has no such step.
-    """
-    after = applied(context, rollout, Promoted(_draft_wave(context, rollout, request)))
-    if isinstance(after, Refusal):
-        raise error_of(after, rollout)
-    return after
-
-
-def check_evaluation(
-    context: Context,
-    environment: Environment,
-    rollout: Rollout,
-    evaluation: Evaluation,
-    *,
-    request: PromotionRequest,
-) -> None:
-    """Check that the evaluation allows this step of this rollout, now.
-
-    Whether its days are what they were is another check, `check_standing`, which may read much.
-
-    Raises:
-        Latched, EvaluationStale, StateConflict, RuleViolated: the first reason why it does not.
-    """
-    if environment.latch is not None:
-        raise Latched(
-            f"{environment.name} is latched by rollback {environment.latch.rollback}; acknowledge "
-            "it first"
-        )
-    if evaluation.status is not EvaluationStatus.DONE or evaluation.evaluated_at is None:
-        raise StateConflict(
-            f"gate evaluation {evaluation.id} is {evaluation.status}; wait until it is done"
-        )
-    if evaluation.digest != request.digest:
-        raise rule_violated(
-            f"the digest of gate evaluation {evaluation.id} is {evaluation.digest}, not "
-            f"{request.digest[:80]!r}; read the evaluation that you decide on",
-            pointer="/digest",
-        )
-    if evaluation.verdict != Verdict.WITHIN:
-        verdict = (evaluation.verdict or "").replace("_", " ")
-        raise StateConflict(
-            f"gate evaluation {evaluation.id} is {verdict}, and only within raises a mode. "
-            f"{evaluation.sentence}",
-            extras={"verdict": evaluation.verdict or ""},
-        )
-    check_freshness(context, environment, rollout, evaluation)
-    check_undisputed(context, rollout, evaluation)
-    share_bps = _share(context, rollout, request) if request.to is Mode.ENFORCE else 0
-    step = Step(rollout.guard, request.to, share_bps, rollout.version_pin)
-    check_requirements(context, environment, step)
-
-
-def _share(context: Context, rollout: Rollout, request: PromotionRequest) -> int:
-    """Return the share that is asked for, or the policy's for that step."""
-    policy = context.policies.of(rollout.environment)
-    largest = bound_by_policy(context, rollout).ceiling_bps
-    if request.to is Mode.WARN:
-        largest = BPS - policy.holdback_bps
-    share = largest if request.share_bps is None else request.share_bps
-    if not 1 <= share <= BPS:
-        raise InvalidField(
-            f"share_bps is {share}; a share is 1 to {BPS} basis points", pointer="/share_bps"
-        )
-    if request.to is Mode.WARN and share > largest:
-        raise rule_violated(
-            f"warning {share} basis points leaves a holdback of {BPS - share}, the policy keeps "
-            f"{policy.holdback_bps}; ask for {largest} at most",
-            pointer="/share_bps",
-        )
-    return share
-
-
-def _draft_wave(context: Context, rollout: Rollout, request: PromotionRequest) -> Wave:
-    return Wave(
-        number=rollout.last_wave + 1,
-        phase=request.to,
-        version_pin=rollout.version_pin,
-        looks=(context.policies.of(rollout.environment).dwell_days,),
-        opened_at=context.clock.now(),
-        treated_bps=_share(context, rollout, request),
-    )
-
-
 def carry_out(
     context: Context,
     environment: str,
     guard: str,
     number: int,
     *,
-    judged: tuple[int | None, ...] | None = None,
+    judged_revisions: tuple[int | None, ...] | None = None,
 ) -> Promotion:
     """Freeze the roster and take the step, or refuse with the reason. Called by the worker.
 
-    `judged` are the revisions at which the worker judged the evaluation's days again; without
-    them the days must be as they were.
+    `judged_revisions` are those at which the worker judged the evaluation's days again; without
+    them the days must be unchanged.
 
-    The roster is frozen outside the commit; the commit itself compares generation and latch and
-    reads the promotion again, so a rollback that came in between wins: it moved the generation or
-    refused the promotion.
+    The roster is frozen outside the commit. The commit compares generation and latch and reads the
+    promotion again, so that a rollback in between wins: it moved the generation or refused the
+    promotion.
 
     Raises:
         NotFound: there is no such promotion.
     """
-    asked = context.gates.promotion(environment, guard, number)
-    if asked is None:
+    pending = context.gates.promotion(environment, guard, number)
+    if pending is None:
         raise NotFound(f"{guard} in {environment} has no promotion {number}")
-    if asked.status is not PromotionStatus.PENDING:
-        return asked
-    request = PromotionRequest(asked.gate_evaluation, asked.digest, asked.to, asked.share_bps)
+    if pending.status is not PromotionStatus.PENDING:
+        return pending
+    request = PromotionRequest(
+        pending.gate_evaluation, pending.digest, pending.to, pending.share_bps
+    )
 
     def decide(before: Environment) -> Decision[Promotion]:
-        held = context.gates.promotion(environment, guard, number)
-        if held is not None and held.status is not PromotionStatus.PENDING:
-            return Unchanged(held)
+        current = context.gates.promotion(environment, guard, number)
+        if current is not None and current.status is not PromotionStatus.PENDING:
+            return Unchanged(current)
         rollout = stored_rollout(context, environment, guard)
-        evaluation = context.gates.evaluation(environment, guard, asked.gate_evaluation)
+        evaluation = context.gates.evaluation(environment, guard, pending.gate_evaluation)
         if evaluation is None:
-            raise StateConflict(f"gate evaluation {asked.gate_evaluation} is gone")
+            raise StateConflict(f"gate evaluation {pending.gate_evaluation} is gone")
         check_evaluation(context, before, rollout, evaluation, request=request)
-        check_standing(context, rollout, evaluation)
-        check_judged(context, rollout, evaluation, judged=judged)
-        wave, roster = frozen_wave(context, rollout, _draft_wave(context, rollout, request))
-        after = applied(context, rollout, Promoted(wave))
+        check_evidence_unchanged(context, rollout, evaluation)
+        check_unchanged_since_judged(
+            context, rollout, evaluation, judged_revisions=judged_revisions
+        )
+        wave, roster = freeze_wave(context, rollout, draft_wave(context, rollout, request))
+        after = apply_event(context, rollout, RolloutPromoted(wave))
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
         done = replace(
-            asked, status=PromotionStatus.DONE, wave=wave.number, decided_at=context.clock.now()
+            pending, status=PromotionStatus.DONE, wave=wave.number, decided_at=context.clock.now()
         )
         writes = (
             put_rollout(after),
@@ -247,37 +149,37 @@ def carry_out(
             put_promotion(environment, done),
         )
         note = Note(
-            asked.actor,
+            pending.actor,
             Action.PROMOTED,
-            f"{guard}: {rollout.phase} -> {asked.to}, {wave.treated_bps} basis points",
-            asked.reason,
+            f"{guard}: {rollout.phase} -> {pending.to}, {wave.treated_bps} basis points",
+            pending.reason,
             generation_before=rollout.generation,
             generation_after=after.generation,
-            gate_evaluation=asked.gate_evaluation,
+            gate_evaluation=pending.gate_evaluation,
         )
         return Change(before, writes, note, done)
 
     try:
         return change(context, environment, decide)
     except (StateConflict, InvalidField, RuleViolated) as refusal:
-        held = context.gates.promotion(environment, guard, number)
-        if held is not None and held.status is not PromotionStatus.PENDING:
-            return held
-        return _refused(context, environment, asked, str(refusal))
+        current = context.gates.promotion(environment, guard, number)
+        if current is not None and current.status is not PromotionStatus.PENDING:
+            return current
+        return _refuse(context, environment, pending, str(refusal))
 
 
 def refuse_promotion(
     context: Context, environment: str, guard: str, number: int, *, why: str
 ) -> None:
     """End a pending promotion that could not be carried out; a decided one stays as it is."""
-    asked = context.gates.promotion(environment, guard, number)
-    if asked is not None and asked.status is PromotionStatus.PENDING:
-        _refused(context, environment, asked, f"it could not be carried out: {why}")
+    promotion = context.gates.promotion(environment, guard, number)
+    if promotion is not None and promotion.status is PromotionStatus.PENDING:
+        _refuse(context, environment, promotion, f"it could not be carried out: {why}")
 
 
-def _refused(context: Context, environment: str, asked: Promotion, refusal: str) -> Promotion:
+def _refuse(context: Context, environment: str, pending: Promotion, refusal: str) -> Promotion:
     refused = replace(
-        asked,
+        pending,
         status=PromotionStatus.REFUSED,
         refusal=refusal,
         decided_at=context.clock.now(),

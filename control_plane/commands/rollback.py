@@ -1,34 +1,23 @@
-"""Back to shadow: by a person, or by the system with a latch. It outranks what it races with."""
+"""Rollback: back to shadow, by a person or by the latch, ahead of every change it races with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from control_plane.commands.beginning_anew import to_begin_anew
-from control_plane.commands.changes import (
-    Change,
-    Decision,
-    Note,
-    Unchanged,
-    change,
-    check_reason,
-    load_environment,
-    load_rollout,
+from guardwave.control_plane.commands.demotion import (
+    move_writes,
+    put_refused_promotions,
+    refuse_pending,
+    restart_moves,
+    rollback_note,
+    rollback_record,
+    rollouts_after,
+    verify_rollback,
+    with_moves,
 )
-from control_plane.commands.lowering import (
-    left_by,
-    moves_of,
-    naming,
-    note_of,
-    record_of,
-    verified,
-    writes_of,
-)
-from control_plane.commands.outranked import put_refused, refused_pending
-from control_plane.context import Context
-from control_plane.errors import NotFound, StateConflict
-from control_plane.etags import check_precondition, environment_etag
-from control_plane.state import (
+from guardwave.control_plane.core.errors import NotFound, StateConflict
+from guardwave.control_plane.core.etags import check_precondition, environment_etag
+from guardwave.control_plane.core.state import (
     SYSTEM,
     Action,
     Actor,
@@ -37,21 +26,32 @@ from control_plane.state import (
     Rollback,
     Violation,
 )
-from control_plane.stores.environments import Write
-from control_plane.stores.incidents import put_rollback, put_violation
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Invariant, Mode
+from guardwave.control_plane.rollouts.changes import (
+    Change,
+    Decision,
+    Note,
+    Unchanged,
+    change,
+    check_reason,
+)
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment, load_rollout
+from guardwave.control_plane.rollouts.restart import rollouts_to_restart
+from guardwave.control_plane.stores.environments import Write
+from guardwave.control_plane.stores.incidents import put_rollback, put_violation
+from guardwave.reducer.rollout.state import Rollout
+from guardwave.reducer.vocabulary import Invariant, Mode
 
-OPEN_VIOLATIONS = 1_000
+MAX_OPEN_VIOLATIONS = 1_000
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundViolation:
-    """A violated invariant in one record, with what the assignment id of the record says.
+    """A violated invariant in one record, with guard, mode and generation of its assignment id.
 
-    Without `latches` it is one that is recorded and counted, and holds nothing.
+    Without `latches` it is recorded and counted, and holds no environment in shadow.
     """
 
     identity: str
@@ -63,10 +63,10 @@ class FoundViolation:
 
 
 class _Answer(NamedTuple):
-    """A record, and the rollouts as that commit left them: what is read again to verify it."""
+    """A rollback, and the rollouts after its commit, which are read again to verify it."""
 
     record: Rollback
-    left: tuple[Rollout, ...]
+    after: tuple[Rollout, ...]
 
 
 def roll_back(
@@ -74,10 +74,10 @@ def roll_back(
 ) -> Rollback:
     """Return one guard, or all guards of the environment, to shadow, in a new shadow wave.
 
-    Nothing of the state can refuse it. Every pending promotion of these guards is refused in the
-    same commit, in shadow and off too. When no rollout is lowered or begins anew and no promotion
-    is refused, the newest rollback that was about the guard is answered with `changed` False, and
-    one with id 0 when there is none; what is verified then is the phases as they are.
+    No state refuses it. The same commit refuses every pending promotion of these guards, in shadow
+    and off too. When it lowers or restarts no rollout and refuses no promotion, the answer is the
+    newest rollback of the guard with `changed` False, or one with id 0 when there is none; the
+    present phases are verified then.
 
     Raises:
         InvalidField: the reason is too short.
@@ -87,109 +87,112 @@ def roll_back(
 
     def decide(before: Environment) -> Decision[_Answer]:
         guards = before.guards if guard is None else (guard,)
-        # What waits is read before the phases: a promotion that is carried out in between is seen
-        # in one of the two. An answer that nothing was to do is not compared by any commit.
-        refused = refused_pending(context, environment, guards=guards, reason=reason)
-        moves = moves_of(to_begin_anew(context, before, guards=guards))
-        left = left_by(context, before, moves, guards=guards)
-        record = record_of(context, before, moves, actor=actor, reason=reason, guards=guards)
+        # Pending promotions are read before the phases, so that one that is carried out in between
+        # is seen in either: no commit compares an answer that changes nothing.
+        refused = refuse_pending(context, environment, guards=guards, reason=reason)
+        moves = restart_moves(rollouts_to_restart(context, before, guards=guards))
+        after = rollouts_after(context, before, moves, guards=guards)
+        record = rollback_record(context, before, moves, actor=actor, reason=reason, guards=guards)
         if not moves and not refused:
-            return Unchanged(_Answer(_newest(context, record, environment, guard=guard), left))
+            return Unchanged(_Answer(_newest(context, record, environment, guard=guard), after))
         record = replace(record, changed=True)
-        note = note_of(record, moves, Action.ROLLED_BACK, environment, refused=refused)
-        after = replace(before, rollbacks=record.id)
+        note = rollback_note(record, moves, Action.ROLLED_BACK, environment, refused=refused)
+        environment_after = replace(before, rollbacks=record.id)
         writes: tuple[Write, ...] = (
-            *writes_of(context, moves),
-            *put_refused(environment, refused),
+            *move_writes(context, moves),
+            *put_refused_promotions(environment, refused),
             put_rollback(environment, record),
         )
-        return Change(after, writes, note, _Answer(record, left))
+        return Change(environment_after, writes, note, _Answer(record, after))
 
     if guard is not None:
         load_rollout(context, environment, guard)
-    record, left = change(context, environment, decide)
-    return verified(context, record, left)
+    record, after = change(context, environment, decide)
+    return verify_rollback(context, record, after)
 
 
-def _newest(context: Context, asked: Rollback, environment: str, *, guard: str | None) -> Rollback:
-    """Return the rollback that holds what was asked for, as an answer that changed nothing."""
-    for held in context.incidents.rollbacks(environment):
-        if guard is None or guard in held.guards:
-            return replace(held, changed=False)
-    return replace(asked, id=0, changed=False)
+def _newest(context: Context, record: Rollback, environment: str, *, guard: str | None) -> Rollback:
+    """Return the newest rollback of the guard as an answer that changed nothing."""
+    for rollback in context.incidents.rollbacks(environment):
+        if guard is None or guard in rollback.guards:
+            return replace(rollback, changed=False)
+    return replace(record, id=0, changed=False)
 
 
 def latch(context: Context, environment: str, found: Sequence[FoundViolation]) -> Rollback | None:
     """Record violations and hold the environment in shadow; None when all were known before.
 
-    One commit writes violations, rollback and latch together, before any evidence of the records
-    that showed them: a crash in between loses nothing, because the sender repeats the request.
-    Every rollout's generation moves, in shadow and in off too: no evaluation made before the
-    violation can promote after it, and no promotion that waits is carried out. While a latch
-    holds, a further violation is recorded and no more; the rollback that holds the environment is
-    answered. A latch records `OPEN_VIOLATIONS` at most, each with an audit entry; those beyond
-    change nothing, so that a storm of violating records fills neither the store nor the chain.
+    One commit writes violations, rollback and latch, before any evidence of the records that
+    showed them: a crash in between loses nothing, because the sender repeats the request. Every
+    rollout's generation moves, in shadow and in off too, so that no evaluation made before the
+    violation promotes after it, and no pending promotion is carried out. Under a latch a further
+    violation is only recorded; the answer is the rollback that holds the environment. A latch
+    records at most `MAX_OPEN_VIOLATIONS`, each with an audit entry; further ones change nothing, so
+    that a storm of violating records fills neither the store nor the audit chain.
     """
 
     def decide(before: Environment) -> Decision[_Answer | None]:
-        held = before.latch
-        if held is not None and is_full(held):
-            return Unchanged(_held(context, before, held))
-        room = OPEN_VIOLATIONS - (0 if held is None else held.open_violations)
-        violations = unknown_of(context, before, found, room=room)
+        latch = before.latch
+        if latch is not None and is_full(latch):
+            return Unchanged(_holding_rollback(context, before, latch))
+        room = MAX_OPEN_VIOLATIONS - (0 if latch is None else latch.open_violations)
+        violations = new_violations(context, before, found, room=room)
         if not violations:
             return Unchanged(None)
-        if held is not None:
-            return recorded(before, violations, answer=_held(context, before, held))
-        return _latched(context, before, violations)
+        if latch is not None:
+            answer = _holding_rollback(context, before, latch)
+            return violations_change(before, violations, answer=answer)
+        return _latch_change(context, before, violations)
 
     answer = change(context, environment, decide)
-    return None if answer is None else verified(context, *answer)
+    return None if answer is None else verify_rollback(context, *answer)
 
 
 def is_full(latch: Latch) -> bool:
     """Whether the latch records no further violation."""
-    return latch.open_violations >= OPEN_VIOLATIONS
+    return latch.open_violations >= MAX_OPEN_VIOLATIONS
 
 
-def _held(context: Context, before: Environment, latch: Latch) -> _Answer | None:
+def _holding_rollback(context: Context, before: Environment, latch: Latch) -> _Answer | None:
     record = context.incidents.rollback(before.name, latch.rollback)
     return None if record is None else _Answer(record, context.environments.rollouts(before))
 
 
-def _latched(
+def _latch_change(
     context: Context, before: Environment, violations: tuple[Violation, ...]
 ) -> Change[_Answer | None]:
     newest = violations[-1]
-    moves = moves_of(context.environments.rollouts(before))
-    record = record_of(
+    moves = restart_moves(context.environments.rollouts(before))
+    record = rollback_record(
         context, before, moves, actor=SYSTEM, reason=_reason(newest), guards=before.guards
     )
     record = replace(record, violation=newest.id)
-    held = Latch(
+    latch = Latch(
         rollback=record.id,
         reason=record.reason,
         at=record.at,
         first_violation=violations[0].id,
         newest_violation=newest.id,
     )
-    after = replace(before, latch=held, violations=newest.id, rollbacks=record.id)
+    after = replace(before, latch=latch, violations=newest.id, rollbacks=record.id)
     writes: tuple[Write, ...] = (
-        *writes_of(context, moves),
-        *(put_violation(before.name, each) for each in violations),
+        *move_writes(context, moves),
+        *(put_violation(before.name, violation) for violation in violations),
         put_rollback(before.name, record),
     )
-    note = note_of(record, moves, Action.LATCHED, before.name)
-    left = left_by(context, before, moves, guards=before.guards)
-    return Change(after, writes, note, _Answer(record, left))
+    note = rollback_note(record, moves, Action.LATCHED, before.name)
+    rollouts = rollouts_after(context, before, moves, guards=before.guards)
+    return Change(after, writes, note, _Answer(record, rollouts))
 
 
-def recorded(before: Environment, violations: tuple[Violation, ...], *, answer: T) -> Change[T]:
-    """Return the change that writes violations and no more; a latch that holds is told of them."""
-    newest, held = violations[-1], before.latch
-    told = None if held is None else replace(held, newest_violation=newest.id)
-    after = replace(before, latch=told, violations=newest.id)
-    writes = tuple(put_violation(before.name, each) for each in violations)
+def violations_change(
+    before: Environment, violations: tuple[Violation, ...], *, answer: Result
+) -> Change[Result]:
+    """Return the change that only writes violations; a latch that holds names the newest one."""
+    newest = violations[-1]
+    latch = before.latch and replace(before.latch, newest_violation=newest.id)
+    after = replace(before, latch=latch, violations=newest.id)
+    writes = tuple(put_violation(before.name, violation) for violation in violations)
     note = Note(SYSTEM, Action.VIOLATION_RECORDED, before.name, _reason(newest))
     return Change(after, writes, note, answer)
 
@@ -209,11 +212,11 @@ def acknowledge(
     reason: str,
     if_match: str | None,
 ) -> Environment:
-    """Release the latch, naming the newest violation recorded; a newer one refuses it.
+    """Release the latch, if `last_violation` is the newest one recorded.
 
-    Every rollout that is not off begins anew in the same commit, in a new shadow wave: what a full
-    latch saw and did not record was in no day that counts, and no evaluation made before promotes.
-    One that an import left above shadow is in shadow then.
+    The same commit restarts every rollout that is not off in a new shadow wave, so that neither
+    days with violations that a full latch did not record nor earlier evaluations promote. A
+    rollout that an import left above shadow comes down, too.
 
     Raises:
         NotFound: no such environment or rollback.
@@ -235,33 +238,33 @@ def acknowledge(
                 "acknowledge"
             )
         rollouts = context.environments.rollouts(before)
-        moves = moves_of([each for each in rollouts if each.phase is not Mode.OFF])
+        moves = restart_moves([rollout for rollout in rollouts if rollout.phase is not Mode.OFF])
         target = f"rollback {rollback}, violation {newest}"
-        note = naming(Note(actor, Action.ACKNOWLEDGED, target, reason), moves)
+        note = with_moves(Note(actor, Action.ACKNOWLEDGED, target, reason), moves)
         after = replace(before, latch=None)
-        return Change(after, writes_of(context, moves), note, after)
+        return Change(after, move_writes(context, moves), note, after)
 
     change(context, environment, decide)
     return load_environment(context, environment)
 
 
-def unknown_of(
+def new_violations(
     context: Context, before: Environment, found: Sequence[FoundViolation], *, room: int
 ) -> tuple[Violation, ...]:
-    """Return the violations that are not recorded yet, numbered, as far as there is room."""
-    known = context.incidents.known(before.name, [each.identity for each in found])
-    fresh = {each.identity: each for each in found if each.identity not in known}
+    """Return the violations that are not recorded yet, numbered; at most `room` of them."""
+    known = context.incidents.known(before.name, [violation.identity for violation in found])
+    new = {item.identity: item for item in found if item.identity not in known}
     now = context.clock.now()
     return tuple(
         Violation(
             id=number,
-            identity=each.identity,
-            invariant=each.invariant,
-            guard=each.guard,
-            mode=each.mode,
-            generation=each.generation,
+            identity=item.identity,
+            invariant=item.invariant,
+            guard=item.guard,
+            mode=item.mode,
+            generation=item.generation,
             at=now,
-            latches=each.latches,
+            latches=item.latches,
         )
-        for number, each in enumerate(list(fresh.values())[:room], start=before.violations + 1)
+        for number, item in enumerate(list(new.values())[:room], start=before.violations + 1)
     )

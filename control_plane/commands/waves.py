@@ -1,34 +1,103 @@
-"""Restarting a phase's wave: the same phase and shares, in shadow perhaps another version pin."""
+"""Waves: the roster frozen for a wave, and the restart of a phase in a new wave."""
 
+from dataclasses import replace
+from datetime import date, timedelta
 from itertools import pairwise
 
-from control_plane.commands.changes import (
+from guardwave.control_plane.core.errors import InvalidField, Latched, StepSkipped
+from guardwave.control_plane.core.etags import check_precondition, rollout_etag
+from guardwave.control_plane.core.state import Action, Actor, Environment
+from guardwave.control_plane.rollouts.access import trusted_producers
+from guardwave.control_plane.rollouts.changes import (
     Change,
     Decision,
     Note,
-    applied,
-    bound_by_policy,
+    apply_event,
     change,
     check_reason,
     close_wave,
     put_rollout,
     put_wave,
-    stored_rollout,
 )
-from control_plane.commands.environments import check_version_pin
-from control_plane.commands.refusals import error_of, rule_violated
-from control_plane.commands.rosters import frozen_wave
-from control_plane.context import Context
-from control_plane.errors import InvalidField, Latched, StepSkipped
-from control_plane.etags import check_precondition, rollout_etag
-from control_plane.state import Action, Actor, Environment
-from reducer.rollout.draw import BPS
-from reducer.rollout.ladder import Refusal, WaveStarted
-from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Mode
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.days import floors_of
+from guardwave.control_plane.rollouts.loading import stored_rollout, with_policy_ceiling
+from guardwave.control_plane.rollouts.names import check_version_pin
+from guardwave.control_plane.rollouts.refusals import error_of, rule_violated
+from guardwave.reducer.rollout.days import COMPARED_DAYS, complete_days
+from guardwave.reducer.rollout.draw import BPS, Roster, draw, salt_text
+from guardwave.reducer.rollout.eligibility import (
+    MEMORY_DAYS,
+    OwnerFacts,
+    Question,
+    is_stable,
+    reasons_against,
+    recent,
+)
+from guardwave.reducer.rollout.ladder import Refusal, WaveStarted
+from guardwave.reducer.rollout.state import Rollout, Wave
+from guardwave.reducer.vocabulary import Mode, Route
 
 MAX_LOOKS = 8
 MAX_DAYS = 90
+_LOOK_BACK_DAYS = 14
+
+
+def freeze_wave(context: Context, rollout: Rollout, draft: Wave) -> tuple[Wave, Roster | None]:
+    """Return the drafted wave with its frozen, drawn roster; a shadow wave has none."""
+    if draft.phase.rank <= Mode.SHADOW.rank:
+        return draft, None
+    salt = salt_text(rollout.salt, rollout.salt_epoch)
+    roster = draw(
+        rollout.environment,
+        rollout.guard,
+        salt,
+        _eligible(context, rollout, draft),
+        share_bps=draft.treated_bps,
+    )
+    frozen = replace(
+        draft,
+        salt=salt,
+        roster_size=len(roster.pseudonyms),
+        treated=roster.treated,
+        roster_digest=roster.digest,
+    )
+    return frozen, roster
+
+
+def _eligible(context: Context, rollout: Rollout, draft: Wave) -> tuple[str, ...]:
+    today = context.clock.now().date()
+    trusted = trusted_producers(context, rollout.environment)
+    days = _complete_days(context, rollout, today)
+    everyone = context.owners.all_facts(rollout.environment)
+    return tuple(
+        pseudonym
+        for pseudonym, facts in everyone.items()
+        if _is_eligible(facts, draft, today=today, trusted=trusted)
+        and (draft.phase is not Mode.ENFORCE or is_stable(facts, days))
+    )
+
+
+def _is_eligible(facts: OwnerFacts, draft: Wave, *, today: date, trusted: frozenset[str]) -> bool:
+    """Whether an owner is eligible with a pinned version of its last 7 days, if it has one."""
+    versions = recent(facts.versions, today) & set(draft.version_pin)
+    question = Question(min(versions, default=None), Route.INTERACTIVE_FOREGROUND, today)
+    against = reasons_against(
+        facts, question, version_pin=draft.version_pin, trusted_producers=trusted
+    )
+    return not against
+
+
+def _complete_days(context: Context, rollout: Rollout, today: date) -> tuple[date, ...]:
+    """Return the environment's last complete days of any wave, oldest first."""
+    source = rollout.evidence_source
+    floors = floors_of(context, rollout.environment, source)
+    oldest = today - timedelta(days=_LOOK_BACK_DAYS)
+    back = range(_LOOK_BACK_DAYS + COMPARED_DAYS, 0, -1)
+    candidates = [today - timedelta(days=at) for at in back]
+    sealed = context.evidence.sealed_days(rollout.environment, candidates, source)
+    complete = complete_days(sealed, floors=floors)
+    return tuple(day for day in complete if day >= oldest)[-MEMORY_DAYS:]
 
 
 def start_wave(
@@ -42,14 +111,14 @@ def start_wave(
     reason: str,
     if_match: str | None,
 ) -> tuple[Rollout, Wave]:
-    """Start the phase's wave again with a new roster; the dwell starts from zero.
+    """Start a new wave of the phase, with a new roster and a dwell of zero days; return both.
 
     Raises:
-        PreconditionRequired, PreconditionFailed: see `If-Match`, which this write needs.
+        PreconditionRequired, PreconditionFailed: see `If-Match`, which is required.
         InvalidField: the looks do not rise, are too many or too late.
         RuleViolated: the first look is before the policy's dwell.
         Latched: the environment is latched and the phase is above shadow.
-        StepSkipped: the rollout is off, or a version would come in above shadow.
+        StepSkipped: the rollout is off, or the pin has a new version above shadow.
     """
     reason = check_reason(reason)
     pin = None if version_pin is None else check_version_pin(version_pin)
@@ -70,8 +139,8 @@ def start_wave(
             opened_at=context.clock.now(),
             treated_bps=_share(context, rollout),
         )
-        wave, roster = frozen_wave(context, rollout, draft)
-        after = applied(context, rollout, WaveStarted(wave))
+        wave, roster = freeze_wave(context, rollout, draft)
+        after = apply_event(context, rollout, WaveStarted(wave))
         if isinstance(after, Refusal):
             raise error_of(after, rollout)
         writes = (
@@ -87,13 +156,13 @@ def start_wave(
             generation_before=rollout.generation,
             generation_after=after.generation,
         )
-        return Change(before, writes, note, (bound_by_policy(context, after), wave))
+        return Change(before, writes, note, (with_policy_ceiling(context, after), wave))
 
     return change(context, environment, decide)
 
 
 def _check_judged(rollout: Rollout, pin: tuple[str, ...]) -> None:
-    """Check that a wave above shadow pins only versions whose gates were passed."""
+    """Check that a wave above shadow pins only versions that passed the gates."""
     unjudged = sorted(set(pin) - set(rollout.version_pin))
     if rollout.phase.rank <= Mode.SHADOW.rank or not unjudged:
         return
@@ -108,14 +177,14 @@ def _check_judged(rollout: Rollout, pin: tuple[str, ...]) -> None:
 
 
 def _share(context: Context, rollout: Rollout) -> int:
-    """Return the phase's share, of enforce at most the ceiling.
+    """Return the phase's share, in enforce at most the ceiling.
 
-    After a lowering to warn, the policy's holdback is drawn anew.
+    After a demotion to warn it is the policy's share again.
     """
     if rollout.phase is Mode.WARN and rollout.wave == 0:
         return BPS - context.policies.of(rollout.environment).holdback_bps
     if rollout.phase is Mode.ENFORCE:
-        return min(rollout.treated_bps, bound_by_policy(context, rollout).ceiling_bps)
+        return min(rollout.treated_bps, with_policy_ceiling(context, rollout).ceiling_bps)
     return rollout.treated_bps
 
 

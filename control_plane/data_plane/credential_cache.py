@@ -1,14 +1,14 @@
-"""Who a bearer token belongs to, from memory; the store is read only for a new token."""
+"""Credential cache: the identity behind a bearer token; only a new token reads the store."""
 
-from control_plane.access import Identity, matches, parse_token
-from control_plane.context import Context
-from control_plane.stores.credentials import Token
+from guardwave.control_plane.rollouts.access import Identity, parse_token, verify_secret
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.credentials import Token
 
 _MOST_UNKNOWN = 1024
 
 
 class CredentialCache:
-    """All tokens, as last read. While the store is away, those that are known keep working."""
+    """All tokens, as last read. While the store is away, known tokens keep working."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -16,19 +16,19 @@ class CredentialCache:
         self._unknown: set[str] = set()
 
     @property
-    def reading(self) -> object:
-        """What stands for the present tokens: another object as soon as any of them changed."""
+    def current_tokens(self) -> object:
+        """An object that stands for all tokens; after any change it is another object."""
         return self._tokens
 
     def replace(self, tokens: tuple[Token, ...]) -> None:
-        """Take over what the store holds now; the refresher calls it when anything changed."""
+        """Replace all tokens; the refresher calls it when any of them changed."""
         self._tokens = {token.id: token for token in tokens}
         self._unknown = set()
 
     def identity(self, text: str) -> Identity | None:
-        """Return who the token's text belongs to; None when it is unknown, wrong or revoked.
+        """Return the identity of a token; None when it is unknown, wrong or revoked.
 
-        A token that was made since the last reading is looked up in the store, so it works at once.
+        A token made since the last refresh is looked up in the store, so it works at once.
 
         Raises:
             StoreUnavailable: the token is not known here and the store is away.
@@ -39,11 +39,11 @@ class CredentialCache:
         token_id, secret = parts
         token = self._tokens.get(token_id)
         if token is None:
-            token = self._looked_up(token_id)
-        return matches(token, secret)
+            token = self._look_up(token_id)
+        return verify_secret(token, secret)
 
     def bearer(self, authorization: str | None) -> Identity | None:
-        """Return who an `Authorization: Bearer` header belongs to (RFC 6750, 2.1); None as above.
+        """Return the identity in an `Authorization: Bearer` header (RFC 6750, 2.1); None as above.
 
         Raises:
             StoreUnavailable: as `identity`.
@@ -51,12 +51,12 @@ class CredentialCache:
         scheme, _, text = (authorization or "").partition(" ")
         return self.identity(text) if scheme.lower() == "bearer" else None
 
-    def _looked_up(self, token_id: str) -> Token | None:
+    def _look_up(self, token_id: str) -> Token | None:
         """Read one token and do not keep it: only the refresher never misses a revocation."""
         if token_id in self._unknown:
             return None
         token = self._context.credentials.token(token_id)
-        # Bounded, and forgotten at the next change: guessing ids does not reach the store.
+        # Bounded, and emptied at the next change: guessed ids do not reach the store twice.
         if token is None and len(self._unknown) < _MOST_UNKNOWN:
             self._unknown.add(token_id)
         return token

@@ -1,1 +1,3 @@
-"""The demo: a simulated fleet on the real SDK, the history that leads there, and a fast clock."""
+"""Demo: a simulated fleet on the real SDK, its imported history, and a fast clock."""
+
+__all__ = ["bootstrap", "files", "fleet", "misbehave", "story"]

@@ -1,4 +1,4 @@
-"""What the demo's processes tell each other, in a file that only its owner can read."""
+"""Demo file: address and tokens for the demo's processes, readable by its owner alone."""
 
 import os
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from control_plane.errors import StartError
+from guardwave.control_plane.core.errors import StartError
 
 
 @dataclass(frozen=True, slots=True)
 class DemoFile:
-    """Where the demo listens, and the tokens of its fleet and its operator."""
+    """The demo's address, and the tokens of its fleet and its operator."""
 
     url: str
     ingest: dict[str, str]
@@ -23,24 +23,24 @@ _FILE = TypeAdapter(DemoFile)
 
 
 def demo_file(data_dir: Path) -> Path:
-    """Return where the demo keeps it."""
+    """Return the path of the demo file."""
     return data_dir / "demo.json"
 
 
-def write(data_dir: Path, held: DemoFile) -> None:
+def write(data_dir: Path, content: DemoFile) -> None:
     """Write the file, readable by its owner alone."""
     path = demo_file(data_dir)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as out:
-        out.write(_FILE.dump_json(held))
+        out.write(_FILE.dump_json(content))
 
 
 def read(data_dir: Path) -> DemoFile:
-    """Return what a demo wrote that runs on this data directory.
+    """Return the file of the demo that runs on this data directory.
 
     Raises:
-        StartError: there is no demo's file, or it cannot be read.
+        StartError: the file is missing or cannot be read.
     """
     path = demo_file(data_dir)
     try:

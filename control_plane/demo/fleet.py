@@ -1,4 +1,4 @@
-"""The demo's fleet: simulated hosts that ask for assignments and report over the real SDK."""
+"""Simulated hosts: they ask for assignments and report telemetry over the real SDK."""
 
 import heapq
 import logging
@@ -17,15 +17,22 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from control_plane.client import Assignment, Assignments
-from control_plane.clock import NANOSECONDS, Clock, to_ns
-from control_plane.demo.story import GUARD, VERSION, Fleet, Moment, Owner, moments
-from reducer import contract
-from reducer.rollout.days import day_start
-from reducer.vocabulary import Mode
+from guardwave.control_plane.client import Assignment, Assignments
+from guardwave.control_plane.core.clock import NANOSECONDS, Clock, to_ns
+from guardwave.control_plane.demo.story import (
+    GUARD,
+    VERSION,
+    Fleet,
+    Owner,
+    SimulatedEvent,
+    simulated_events,
+)
+from guardwave.reducer import contract
+from guardwave.reducer.rollout.days import day_start
+from guardwave.reducer.vocabulary import Mode
 
 TICK_S = 0.05
-# One pass over all owners takes about this long; in the demo's time that is half a day.
+# Real seconds for one pass over all owners; about half a day of demo time.
 RESOLVE_PASS_S = 5.0
 _EXPORT_DELAY_MS = 500
 _METRICS_EVERY_MS = 2000
@@ -77,41 +84,41 @@ class Host:
         self._prompts = meter.create_counter(contract.PROMPTS_METRIC, "{prompt}")
         self._transitions = meter.create_counter(contract.TRANSITIONS_METRIC, "{transition}")
 
-    def emit(self, moment: Moment, *, wall_ns: int, mode: str) -> None:
-        """Hand one event, and its count, to the SDK."""
+    def emit(self, event: SimulatedEvent, *, wall_ns: int, mode: str) -> None:
+        """Pass one event, and its count, to the SDK."""
         self._logger.emit(
             timestamp=wall_ns,
             observed_timestamp=wall_ns,
-            event_name=moment.event_name,
-            attributes=dict(moment.attributes),
+            event_name=event.event_name,
+            attributes=dict(event.attributes),
         )
         labels: dict[str, str | bool | int | float] = {
             contract.GUARD: GUARD,
             contract.MODE: mode,
         }
-        if moment.event_name == contract.PROMPT_START:
+        if event.event_name == contract.PROMPT_START:
             self._prompts.add(1, {**labels, contract.STAGE: "start"})
-        elif moment.event_name == contract.TRANSITION:
-            decided = moment.attributes[contract.DECISION]
-            self._transitions.add(1, {**labels, contract.DECISION: decided})
+        elif event.event_name == contract.TRANSITION:
+            decision = event.attributes[contract.DECISION]
+            self._transitions.add(1, {**labels, contract.DECISION: decision})
 
     def flush(self) -> None:
-        """Send what is queued, for a second at most."""
+        """Send the queued events, for a second at most."""
         self._logs.force_flush(_FLUSH_MS)
 
 
 @dataclass(order=True, slots=True)
-class _Due:
+class _Queued:
     """An event that will be sent at a wall-clock time."""
 
     wall_ns: int
     order: int
-    moment: Moment = field(compare=False)
+    event: SimulatedEvent = field(compare=False)
     mode: str = field(compare=False)
 
 
 class Simulation:
-    """One environment's owners, living through days of the demo's clock."""
+    """The owners of one environment over the days of the demo's clock."""
 
     def __init__(self, fleet: Fleet, clock: Clock, *, host: Host, assignments: Assignments) -> None:
         self._fleet = fleet
@@ -120,14 +127,14 @@ class Simulation:
         self._assignments = assignments
         self._owners = fleet.owners()
         self._resolved: dict[str, Assignment] = {}
-        self._queue: list[_Due] = []
+        self._queue: list[_Queued] = []
         self._order = 0
         self._planned: Iterator[tuple[float, int, int]] = iter(())
         self._next: tuple[float, int, int] | None = None
         self._day: date | None = None
 
     def keep_resolving(self, stop: threading.Event) -> None:
-        """Ask again and again, one pass in about five seconds."""
+        """Ask for the owners' assignments until stopped, one pass in about five seconds."""
         pause = RESOLVE_PASS_S / len(self._owners)
         while not stop.is_set():
             for owner in self._owners:
@@ -143,8 +150,8 @@ class Simulation:
             self._plan(today)
         since_midnight = (now - day_start(today)).total_seconds()
         while self._next is not None and self._next[0] <= since_midnight:
-            _, at, number = self._next
-            self._begin(today, self._owners[at], number)
+            _, index, number = self._next
+            self._begin(today, self._owners[index], number)
             self._next = next(self._planned, None)
         self._send_due()
 
@@ -152,11 +159,11 @@ class Simulation:
         self._resolved[owner.name] = self._assignments.resolve(GUARD, owner.name)
 
     def _plan(self, day: date) -> None:
-        """List the day's prompts by their start. What a day left unbegun is dropped with it."""
+        """List the day's prompts by their start; the rest of the day before is dropped."""
         self._day = day
         starts = [
-            (self._fleet.prompt(owner, day, number, mode=Mode.SHADOW).start_s, at, number)
-            for at, owner in enumerate(self._owners)
+            (self._fleet.prompt(owner, day, number, mode=Mode.SHADOW).start_s, index, number)
+            for index, owner in enumerate(self._owners)
             for number in range(self._fleet.count(owner, day))
         ]
         self._planned = iter(sorted(starts))
@@ -164,19 +171,19 @@ class Simulation:
 
     def _begin(self, day: date, owner: Owner, number: int) -> None:
         """Pin the owner's mode for one prompt and queue the prompt's events."""
-        assigned = self._resolved.get(owner.name)
-        if assigned is None or assigned.assignment_id is None:
+        assignment = self._resolved.get(owner.name)
+        if assignment is None or assignment.assignment_id is None:
             return
-        mode = Mode(assigned.mode)
+        mode = Mode(assignment.mode)
         prompt = self._fleet.prompt(owner, day, number, mode=mode)
         midnight = to_ns(day_start(day))
-        for moment in moments(prompt, mode=mode, assignment_id=assigned.assignment_id):
-            wall_ns = self._clock.wall_ns_at(midnight + int(moment.at_s * NANOSECONDS))
+        for event in simulated_events(prompt, mode=mode, assignment_id=assignment.assignment_id):
+            wall_ns = self._clock.wall_ns_at(midnight + int(event.at_s * NANOSECONDS))
             self._order += 1
-            heapq.heappush(self._queue, _Due(wall_ns, self._order, moment, mode.value))
+            heapq.heappush(self._queue, _Queued(wall_ns, self._order, event, mode.value))
 
     def _send_due(self) -> None:
         now = self._clock.wall_ns()
         while self._queue and self._queue[0].wall_ns <= now:
             due = heapq.heappop(self._queue)
-            self._host.emit(due.moment, wall_ns=due.wall_ns, mode=due.mode)
+            self._host.emit(due.event, wall_ns=due.wall_ns, mode=due.mode)

@@ -1,32 +1,32 @@
-"""Imports a day of simulated history through the real intake, at the time it tells of."""
+"""History import: past days of simulated telemetry, taken in by the real intake."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
-from control_plane.access import Identity
-from control_plane.clock import NANOSECONDS, fixed, to_ns
-from control_plane.context import Context
-from control_plane.demo.story import GUARD, VERSION, Fleet, Owner, moments
-from control_plane.errors import RuleViolated
-from control_plane.ingest.intake import Intake
-from control_plane.ingest.otlp import LogItem, ResourceLogs, ScopeLogs
-from reducer import contract
-from reducer.rollout.allotment import Allotment, Place, allot
-from reducer.rollout.assignment import Assignment, issue
-from reducer.rollout.days import day_start
-from reducer.rollout.draw import Roster
-from reducer.rollout.eligibility import OwnerFacts, Ownership, Question
-from reducer.rollout.pseudonym import pseudonym_of
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Route
+from guardwave.control_plane.core.clock import NANOSECONDS, fixed_clock, to_ns
+from guardwave.control_plane.core.errors import RuleViolated
+from guardwave.control_plane.demo.story import GUARD, VERSION, Fleet, Owner, simulated_events
+from guardwave.control_plane.ingest.intake import Intake
+from guardwave.control_plane.ingest.model.otlp_values import LogItem, ResourceLogs, ScopeLogs
+from guardwave.control_plane.rollouts.access import Identity
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.reducer import contract
+from guardwave.reducer.rollout.allotment import Allotment, Place, allot
+from guardwave.reducer.rollout.assignment import Assignment, issue
+from guardwave.reducer.rollout.days import day_start
+from guardwave.reducer.rollout.draw import Roster
+from guardwave.reducer.rollout.eligibility import OwnerFacts, Ownership, Question
+from guardwave.reducer.rollout.pseudonym import pseudonym_of
+from guardwave.reducer.rollout.state import Rollout
+from guardwave.reducer.vocabulary import Route
 
 _ITEMS_AT_ONCE = 4000
 _NIGHT = timedelta(hours=30)
 
 
 class HistoryImport:
-    """History of one environment. It takes a demo's store and refuses any other."""
+    """The history of one environment, for a demo's store and no other."""
 
     def __init__(
         self, context: Context, fleet: Fleet, *, producer: Identity, is_demo_store: bool
@@ -42,12 +42,12 @@ class HistoryImport:
         self._owners = fleet.owners()
 
     def import_day(self, day: date, *, opened_at: datetime | None = None) -> int:
-        """Import what the fleet would have sent on a day, and seal it; answer how many events.
+        """Import and seal a day of the fleet's telemetry; return the number of events.
 
-        The day's rollout, roster and assignments are those in the store now. Prompts that began
-        before `opened_at` are left out.
+        Rollout, roster and assignments are the present ones of the store. Prompts that began before
+        `opened_at` are left out.
         """
-        context = replace(self._context, clock=fixed(day_start(day) + _NIGHT))
+        context = replace(self._context, clock=fixed_clock(day_start(day) + _NIGHT))
         intake = Intake(context)
         from_s = 0.0 if opened_at is None else (opened_at - day_start(day)).total_seconds()
         items = self._items(day, max(0.0, from_s))
@@ -69,13 +69,15 @@ class HistoryImport:
         midnight = to_ns(day_start(day))
         allotments = _Allotments(self._context, self._fleet.environment, day)
         for owner in self._owners:
-            allotted, assignment_id = allotments.of(owner)
-            for prompt in self._fleet.prompts(owner, day, allotted.mode):
+            allotment, assignment_id = allotments.of(owner)
+            for prompt in self._fleet.prompts(owner, day, allotment.mode):
                 if prompt.start_s < from_s:
                     continue
-                for moment in moments(prompt, mode=allotted.mode, assignment_id=assignment_id):
-                    at = midnight + int(moment.at_s * NANOSECONDS)
-                    yield LogItem(at, at, moment.event_name, moment.attributes, has_body=False)
+                for event in simulated_events(
+                    prompt, mode=allotment.mode, assignment_id=assignment_id
+                ):
+                    at = midnight + int(event.at_s * NANOSECONDS)
+                    yield LogItem(at, at, event.event_name, event.attributes, has_body=False)
 
     def _send(self, intake: Intake, items: list[LogItem]) -> None:
         if not items:
@@ -95,7 +97,7 @@ class HistoryImport:
 
 
 class _Allotments:
-    """Which assignment each owner had on a day, from the store's rollout and roster."""
+    """The owners' assignments on a day, from the store's rollout and roster."""
 
     def __init__(self, context: Context, environment: str, day: date) -> None:
         held = context.environments.load(environment)
@@ -109,7 +111,7 @@ class _Allotments:
 
     def of(self, owner: Owner) -> tuple[Allotment, str]:
         pseudonym = pseudonym_of(bytes.fromhex(self._environment.pseudonym_key), owner.name)
-        allotted = allot(
+        allotment = allot(
             self._rollout,
             OwnerFacts(Ownership.KNOWN, is_trusted=True),
             self._question,
@@ -119,13 +121,13 @@ class _Allotments:
         assignment = Assignment(
             GUARD,
             pseudonym,
-            allotted.wave,
-            allotted.cohort,
-            allotted.mode,
+            allotment.wave,
+            allotment.cohort,
+            allotment.mode,
             self._rollout.generation,
         )
         tag_key = bytes.fromhex(self._environment.tag_key)
-        return allotted, issue(tag_key, self._environment.name, assignment)
+        return allotment, issue(tag_key, self._environment.name, assignment)
 
 
 def _places(context: Context, rollout: Rollout) -> dict[str, Place]:

@@ -1,4 +1,4 @@
-"""One simulated owner breaks an invariant, over the real SDK, and the environment falls."""
+"""Misbehaving owner: a violation sent over the real SDK, and the wait for the latch."""
 
 import time
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
-from control_plane.client import Assignments
-from control_plane.demo.files import DemoFile
-from control_plane.demo.story import GUARD, VERSION
-from control_plane.errors import StartError
-from reducer import contract
+from guardwave.control_plane.client import Assignments
+from guardwave.control_plane.core.errors import StartError
+from guardwave.control_plane.demo.files import DemoFile
+from guardwave.control_plane.demo.story import GUARD, VERSION
+from guardwave.reducer import contract
 
 WAIT_S = 10.0
 
@@ -22,14 +22,14 @@ def break_invariant(demo: DemoFile, *, environment: str, owner: str) -> str:
     """Send a reset with the reason `contract_violation`; return the owner's mode before it.
 
     Raises:
-        StartError: the control plane gave no assignment id to send it under.
+        StartError: the control plane gave no assignment id, which the violation needs.
     """
     assignments = Assignments(
         demo.url, demo.runtime[environment], environment, service_version=VERSION
     )
-    assigned = assignments.resolve(GUARD, owner)
-    if assigned.assignment_id is None:
-        raise StartError(f"{environment} gave no assignment: {assigned.sentence}")
+    assignment = assignments.resolve(GUARD, owner)
+    if assignment.assignment_id is None:
+        raise StartError(f"{environment} gave no assignment: {assignment.sentence}")
     resource = Resource.create(
         {
             "service.name": "simulated-host",
@@ -50,10 +50,10 @@ def break_invariant(demo: DemoFile, *, environment: str, owner: str) -> str:
         event_name=contract.TRANSITION,
         attributes={
             contract.GUARD: GUARD,
-            contract.ASSIGNMENT_ID: assigned.assignment_id,
+            contract.ASSIGNMENT_ID: assignment.assignment_id,
             contract.PROMPT_ID: f"misbehaving-{now}",
             contract.SEQUENCE: 1,
-            contract.MODE: assigned.mode.value,
+            contract.MODE: assignment.mode.value,
             contract.DECISION: "reset",
             contract.RESET_REASON: "contract_violation",
             contract.PHASE_FROM: "tracking",
@@ -63,7 +63,7 @@ def break_invariant(demo: DemoFile, *, environment: str, owner: str) -> str:
         },
     )
     provider.shutdown()
-    return assigned.mode.value
+    return assignment.mode.value
 
 
 def wait_for_latch(

@@ -1,39 +1,41 @@
-"""Simulated owners and their prompts: who they are, what happens to them, mode by mode.
+"""Story of the demo: simulated owners, their prompts, and the events of each prompt.
 
-The same owner and day give the same prompts; only what a guard does to them differs by mode.
+The same owner and day always give the same prompts; only the guard's part differs by mode.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from random import Random
+from typing import TypeAlias
 
-from reducer import contract
-from reducer.catalogue import GUARD_OF_LOOP
-from reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, Outcome
+from guardwave.reducer import contract
+from guardwave.reducer.catalogue import GUARD_OF_LOOP
+from guardwave.reducer.vocabulary import Decision, GuardPhase, LoopType, Mode, Outcome
+
+Attributes: TypeAlias = "dict[str, str | bool | int | float]"
 
 GUARD = "repeated_tool_failure"
 VERSION = "1.4.2"
 DAY_S = 86_400
 SEED = "guardwave demo"
 
-# One prompt in sixteen runs into a tool that keeps failing; half of those recover after a warning
-# (or by themselves), the others go on failing until somebody stops them.
+# One prompt in sixteen meets a tool that keeps failing. Half of those recover after a warning, a
+# quarter without one; the others go on failing until somebody stops them.
 _LOOP_SHARE = 1 / 16
 _RECOVERS = 0.5
 _FINISHES_ANYWAY = 0.35
 _CANCELLED_SHARE = 0.004
 _DISRUPTED_SHARE = 0.002
-# Of the prompts that come to nothing without a loop, one in eight is ended by a limit of the host,
-# whatever the guard's mode.
+# A limit of the host ends one in eight of the prompts that fail without a loop, in every mode.
 _LIMITED_SHARE = 1 / 8
 _LIMITS = (LoopType.TOTAL_TOOL_CALLS, LoopType.INVALID_TOOL_PARAMS)
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One simulated workspace. `prompts_a_day` is its mean; reliability a completion rate."""
+    """One simulated workspace. `prompts_a_day` is a mean, `reliability` a completion rate."""
 
     name: str
     prompts_a_day: float
@@ -56,9 +58,9 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt as it went under a mode. `start_s` counts from midnight UTC.
+    """One prompt under one mode. `start_s` counts from midnight UTC.
 
-    `ended_by` is the protection that ended its turn, None where none did.
+    `ended_by` is the protection that ended its turn, if one did.
     """
 
     owner: Owner
@@ -80,7 +82,7 @@ class Prompt:
 class Fleet:
     """The owners of one environment. `prompts_a_day` is the mean of one owner.
 
-    Days are counted from `live_day`, so that the story is the same on whatever date it is told.
+    Days are counted from `live_day`, so that the story does not depend on the date.
     """
 
     environment: str
@@ -90,10 +92,10 @@ class Fleet:
 
     def owners(self) -> tuple[Owner, ...]:
         """Return the owners, always the same."""
-        return tuple(self._owner(at) for at in range(self.size))
+        return tuple(self._owner(index) for index in range(self.size))
 
-    def _owner(self, at: int) -> Owner:
-        name = f"{self.environment}-workspace-{at:04d}"
+    def _owner(self, index: int) -> Owner:
+        name = f"{self.environment}-workspace-{index:04d}"
         dice = Random(f"{SEED}:{name}")
         return Owner(
             name=name,
@@ -103,7 +105,7 @@ class Fleet:
         )
 
     def prompts(self, owner: Owner, day: date, mode: Mode) -> Iterator[Prompt]:
-        """Yield what happens to an owner on a day when the guard runs in this mode."""
+        """Yield an owner's prompts of a day on which the guard runs in this mode."""
         for number in range(self.count(owner, day)):
             yield self.prompt(owner, day, number, mode=mode)
 
@@ -120,7 +122,7 @@ class Fleet:
 
 
 def _poisson(mean: float, dice: Random) -> int:
-    """Draw a Poisson number: how many uniforms can be multiplied before exp(-mean) is reached."""
+    """Draw a Poisson number: count uniforms until their product is below exp(-mean)."""
     limit, product, count = math.exp(-mean), dice.random(), 0
     while product > limit:
         product *= dice.random()
@@ -132,25 +134,25 @@ def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
     dice = Random(f"{SEED}:{prompt_id}")
     start_s = dice.uniform(0, DAY_S - 1)
     turns = 2 + _poisson(4, dice)
-    fate, loop, recovery, finish = (dice.random() for _ in range(4))
+    end, loop, recovery, finish = (dice.random() for _ in range(4))
     disruption, tokens = dice.random(), dice.lognormvariate(0, 0.25)
     limit = dice.random()
     ended_by: LoopType | None = None
     is_loop = loop < _LOOP_SHARE
     transitions: tuple[Transition, ...] = ()
-    after = 0
-    if fate < _CANCELLED_SHARE:
+    calls_after = 0
+    if end < _CANCELLED_SHARE:
         outcome = Outcome.CANCELLED
     elif is_loop:
-        # A warning is what makes a loop recover: without one only half as many do.
+        # A warning makes loops recover: without one, half as many do.
         recovers = recovery < (_RECOVERS if mode.rank >= Mode.WARN.rank else _RECOVERS / 2)
         outcome, extra, transitions = _loop(mode, recovers=recovers, finishes=finish)
-        after = extra
+        calls_after = extra
         turns += extra
         if outcome is Outcome.GUARD_STOPPED:
             ended_by = LoopType.REPEATED_TOOL_EXECUTION_FAILURE
     else:
-        is_done = (fate - _CANCELLED_SHARE) / (1 - _CANCELLED_SHARE) < owner.reliability
+        is_done = (end - _CANCELLED_SHARE) / (1 - _CANCELLED_SHARE) < owner.reliability
         outcome = Outcome.COMPLETED if is_done else Outcome.FAILED
         if not is_done and limit < _LIMITED_SHARE:
             outcome = Outcome.LIMIT
@@ -167,7 +169,7 @@ def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
         tool_calls=turns * 2,
         input_tokens=used - used // 5,
         output_tokens=used // 5,
-        calls_after_would_stop=after,
+        calls_after_would_stop=calls_after,
         transitions=transitions,
         disrupted_after_s=disruption * 200_000 if disruption < _DISRUPTED_SHARE else None,
     )
@@ -176,7 +178,7 @@ def _prompt(owner: Owner, prompt_id: str, mode: Mode) -> Prompt:
 def _loop(
     mode: Mode, *, recovers: bool, finishes: float
 ) -> tuple[Outcome, int, tuple[Transition, ...]]:
-    """Return how a loop ends, how many more turns it takes, and what the guard decided."""
+    """Return a loop's outcome, its further turns and the guard's decisions."""
     warns = mode.rank >= Mode.WARN.rank
     tracked = _transition(1, Decision.TRACKED, (GuardPhase.IDLE, GuardPhase.TRACKING), ("3-4", "1"))
     warned = _transition(
@@ -210,39 +212,41 @@ def _transition(
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SimulatedEvent:
     """One telemetry event of a prompt, this long after midnight UTC of the prompt's day."""
 
     at_s: float
     event_name: str
-    attributes: Mapping[str, str | bool | int | float]
+    attributes: Attributes
 
 
-def moments(prompt: Prompt, *, mode: Mode, assignment_id: str) -> Iterator[Moment]:
-    """Yield the events that a host sends for a prompt, in the words of telemetry contract 1."""
-    common: dict[str, str | bool | int | float] = {
+def simulated_events(prompt: Prompt, *, mode: Mode, assignment_id: str) -> Iterator[SimulatedEvent]:
+    """Yield the events that a host sends for a prompt, in the terms of telemetry contract 1."""
+    common: Attributes = {
         contract.PROMPT_ID: prompt.prompt_id,
         contract.ASSIGNMENT_ID: assignment_id,
     }
     start, end = prompt.start_s, prompt.start_s + prompt.duration_s
-    route: dict[str, str | bool | int | float] = {contract.ROUTE: "interactive_foreground"}
-    yield Moment(start, contract.PROMPT_START, {**common, **route})
-    for each in prompt.transitions:
-        attributes = {**common, **route, **_decided(each, mode)}
-        yield Moment(start + each.offset_s, contract.TRANSITION, attributes)
+    route: Attributes = {contract.ROUTE: "interactive_foreground"}
+    yield SimulatedEvent(start, contract.PROMPT_START, {**common, **route})
+    for transition in prompt.transitions:
+        attributes = {**common, **route, **_transition_attributes(transition, mode)}
+        yield SimulatedEvent(start + transition.offset_s, contract.TRANSITION, attributes)
     if prompt.ended_by is not None:
-        yield Moment(end, contract.LOOP_DETECTED, {**common, **_looped(prompt.ended_by)})
-    yield Moment(end, contract.PROMPT_END, {**common, **_ended(prompt)})
+        yield SimulatedEvent(
+            end, contract.LOOP_DETECTED, {**common, **_loop_attributes(prompt.ended_by)}
+        )
+    yield SimulatedEvent(end, contract.PROMPT_END, {**common, **_end_attributes(prompt)})
     if prompt.disrupted_after_s is not None:
-        kind: dict[str, str | bool | int | float] = {
+        kind: Attributes = {
             contract.DISRUPTION_KIND: "retry",
             contract.DISRUPTION_OFFSET: prompt.disrupted_after_s,
         }
         at = end + prompt.disrupted_after_s
-        yield Moment(at, contract.DISRUPTION, {**common, **kind})
+        yield SimulatedEvent(at, contract.DISRUPTION, {**common, **kind})
 
 
-def _decided(transition: Transition, mode: Mode) -> dict[str, str | bool | int | float]:
+def _transition_attributes(transition: Transition, mode: Mode) -> Attributes:
     return {
         contract.GUARD: GUARD,
         contract.MODE: mode.value,
@@ -261,12 +265,12 @@ def _decided(transition: Transition, mode: Mode) -> dict[str, str | bool | int |
     }
 
 
-def _looped(loop: LoopType) -> dict[str, str | bool | int | float]:
+def _loop_attributes(loop: LoopType) -> Attributes:
     guard = GUARD_OF_LOOP.get(loop)
     return {contract.LOOP_TYPE: loop.value, **({} if guard is None else {contract.GUARD: guard})}
 
 
-def _ended(prompt: Prompt) -> dict[str, str | bool | int | float]:
+def _end_attributes(prompt: Prompt) -> Attributes:
     return {
         contract.OUTCOME: prompt.outcome.value,
         contract.DURATION: prompt.duration_s,

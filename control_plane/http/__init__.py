@@ -1,1 +1,3 @@
-"""The HTTP doors: the control plane's API, and what agent hosts call."""
+"""HTTP: the control plane's API and the routes that agent hosts call."""
+
+__all__ = ["api", "blueprint", "middleware", "schema"]

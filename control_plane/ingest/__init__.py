@@ -1,1 +1,3 @@
 """Intake: OTLP bytes in, validated records out, one atomic write."""
+
+__all__ = ["door", "grpc_door", "intake", "model"]

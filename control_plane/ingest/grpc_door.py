@@ -1,4 +1,4 @@
-"""OTLP over gRPC: the bytes of each Export call go to the door that answers OTLP over HTTP."""
+"""OTLP over gRPC: each Export call is answered by the door of OTLP over HTTP."""
 
 import io
 from typing import NoReturn
@@ -9,7 +9,13 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]  # see above
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # see above
 
-from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, OtlpDoor, OtlpRequest
+from guardwave.control_plane.core.otlp_request import (
+    Encoding,
+    Limits,
+    OtlpAnswer,
+    OtlpDoor,
+    OtlpRequest,
+)
 
 # opentelemetry-proto, collector/{logs,metrics,trace}/v1: one service for each signal.
 SIGNAL_OF_METHOD = {
@@ -28,12 +34,12 @@ _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.Statu
 
 
 def channel_options(limits: Limits) -> tuple[tuple[str, int], ...]:
-    """Return the options of a server that refuses messages over the limits, inflated ones too.
+    """Return the options of a server that rejects messages over the limits, inflated ones too.
 
-    gRPC itself answers them with RESOURCE_EXHAUSTED and without RetryInfo, which is final for OTLP
-    clients, and stops inflating at the limit. SO_REUSEPORT is off: two servers on one port would
-    each get half of the telemetry without a word. A connection is given up after its age, which
-    clients don't notice, so that a sender that never finishes a message does not keep its thread.
+    gRPC itself answers such a message with RESOURCE_EXHAUSTED and without RetryInfo, which is final
+    for OTLP clients, and stops inflating at the limit. SO_REUSEPORT is off: two servers on one port
+    would silently get half of the telemetry each. Connections end after an age, which clients do
+    not notice, so that a sender that never finishes a message does not keep its thread.
     """
     return (
         ("grpc.max_receive_message_length", limits.inflated_bytes),
@@ -52,7 +58,7 @@ class GrpcDoor(grpc.GenericRpcHandler):
     def service(
         self, call: grpc.HandlerCallDetails
     ) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
-        """Return what answers a call of this method, for gRPC's server; messages stay bytes."""
+        """Return the handler of this method, for gRPC's server; messages stay bytes."""
         signal = SIGNAL_OF_METHOD.get(call.method)
         if signal is None:
             return None
@@ -60,15 +66,15 @@ class GrpcDoor(grpc.GenericRpcHandler):
         def export(message: bytes, context: grpc.ServicerContext) -> bytes:
             answer = self._door(_request(signal, message, context))
             if answer.status != 200:
-                _refuse(answer, context)
+                _abort(answer, context)
             return answer.body
 
         return grpc.unary_unary_rpc_method_handler(export)
 
 
 def _request(signal: str, message: bytes, context: grpc.ServicerContext) -> OtlpRequest:
-    sent = dict(context.invocation_metadata())
-    authorization = sent.get("authorization")
+    metadata = dict(context.invocation_metadata())
+    authorization = metadata.get("authorization")
     return OtlpRequest(
         signal=signal,
         content_type=Encoding.PROTOBUF,
@@ -80,11 +86,11 @@ def _request(signal: str, message: bytes, context: grpc.ServicerContext) -> Otlp
     )
 
 
-def _refuse(answer: OtlpAnswer, context: grpc.ServicerContext) -> NoReturn:
+def _abort(answer: OtlpAnswer, context: grpc.ServicerContext) -> NoReturn:
     """End the call with the google.rpc.Status that the HTTP answer holds.
 
-    Over gRPC a client tries RESOURCE_EXHAUSTED again only where RetryInfo tells it when
-    (OTLP/gRPC, Failures), so that goes with what HTTP answers with Retry-After alone.
+    Over gRPC a client repeats RESOURCE_EXHAUSTED only with RetryInfo (OTLP/gRPC, Failures), so
+    RetryInfo is sent where HTTP answers with Retry-After.
     """
     status = Status.FromString(answer.body)
     seconds = dict(answer.headers).get("Retry-After")

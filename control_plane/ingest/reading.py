@@ -1,4 +1,4 @@
-"""From neutral OTLP values to the domain's records, by whichever dialect knows them."""
+"""Reading: from neutral OTLP values to the domain's records, by the dialect that knows them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,19 +8,24 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from control_plane.ingest.dialects.dialect import Arrival, Dialect, Fate, Refused, Taken
-from control_plane.ingest.dialects.registry import DIALECTS
-from control_plane.ingest.event_time import Clock, sender_clock
-from control_plane.ingest.forms import Forms
-from control_plane.ingest.identity import (
+from guardwave.control_plane.ingest.contract import Clock, read_origin, sender_clock
+from guardwave.control_plane.ingest.decode.protobuf import log_item
+from guardwave.control_plane.ingest.dialects import (
+    DIALECTS,
+    Accepted,
+    Dialect,
+    ItemContext,
+    ReadResult,
+)
+from guardwave.control_plane.ingest.fast_path import LayoutCache
+from guardwave.control_plane.ingest.model.identity import (
     digest63,
     instance_digest,
     item_identity,
     origin_identity,
     resource_digest,
 )
-from control_plane.ingest.origin import read_origin
-from control_plane.ingest.otlp import (
+from guardwave.control_plane.ingest.model.otlp_values import (
     Attributes,
     LogItem,
     Point,
@@ -29,56 +34,52 @@ from control_plane.ingest.otlp import (
     ResourceSpans,
     Span,
 )
-from control_plane.ingest.otlp_proto import log_item
-from control_plane.ingest.records import Exposed, Record
-from control_plane.ingest.rejections import IgnoreReason, Refusal, Rejected
-from control_plane.ingest.wordings import Repeated, Run
+from guardwave.control_plane.ingest.model.record_templates import RecordBatch, RepeatedRecords
+from guardwave.control_plane.ingest.model.records import Record
+from guardwave.control_plane.ingest.model.rejections import IgnoreReason, ItemRejected, Rejection
 
 Item = TypeVar("Item", bound=LogItem | Point | Span)
-Read: TypeAlias = Callable[[Item, Arrival], Fate]
+Read: TypeAlias = Callable[[Item, ItemContext], ReadResult]
 
 _DROPPED = attrgetter("dropped")
 _UNKNOWN = (IgnoreReason.UNKNOWN_EVENT, IgnoreReason.UNKNOWN_METRIC)
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """What one body holds: records for the store, and every item that is none, with its reason.
+class DecodedRequest:
+    """Content of one body: records for the store, and a rejection for every other item.
 
-    `repeated` are records that say what earlier ones said. `exposed` are those of the rejected
-    items that carried content. `dropped_attributes` counts attributes of accepted records that
-    their dialect does not know.
+    `repeated` are records of known templates. `dropped_attributes` counts attributes of accepted
+    records that their dialect does not know.
     """
 
     records: tuple[Record, ...]
-    repeated: tuple[Repeated, ...]
-    rejected: tuple[Rejected, ...]
-    exposed: tuple[Exposed, ...]
+    repeated: tuple[RepeatedRecords, ...]
+    rejected: tuple[Rejection, ...]
     ignored_by_reason: Mapping[IgnoreReason, int]
     dropped_attributes: int
 
 
-class Receiving(NamedTuple):
-    """What reading knows of the request; `environment` is the credential's.
+class RequestContext(NamedTuple):
+    """Facts about a request that reading needs; `environment` is the credential's.
 
     `now_ns` is the environment's time. `clock` maps a sender's nanoseconds to it, before the
-    accept window is applied. `forms` learn from what was read.
+    accept window is applied. `layout_cache` takes the layouts of records that were read.
     """
 
     environment: str
     now_ns: int
     clock: Clock = sender_clock
-    forms: Forms | None = None
+    layout_cache: LayoutCache | None = None
 
 
 class _Tally:
-    """Collects the fate of each item of one body."""
+    """Collects the result of each item of one body."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.repeated: list[Repeated] = []
-        self.rejected: list[Rejected] = []
-        self.exposed: list[Exposed] = []
+        self.repeated: list[RepeatedRecords] = []
+        self.rejected: list[Rejection] = []
         self.ignored: Counter[IgnoreReason] = Counter()
         self.dropped = 0
 
@@ -86,168 +87,179 @@ class _Tally:
         if count:
             self.ignored[reason] += count
 
-    def count(self, fate: Fate) -> None:
-        match fate:
-            case Taken(records, dropped):
+    def count(self, result: ReadResult) -> None:
+        match result:
+            case Accepted(records, dropped):
                 self.records += records
                 self.dropped += dropped
-            case Refused(rejected, exposed):
-                self.rejected.append(rejected)
-                if exposed is not None:
-                    self.exposed.append(exposed)
+            case Rejection():
+                self.rejected.append(result)
             case _:
-                self.ignored[fate] += 1
+                self.ignored[result] += 1
 
-    def decoded(self) -> Decoded:
-        return Decoded(
+    def decoded(self) -> DecodedRequest:
+        return DecodedRequest(
             tuple(self.records),
             tuple(self.repeated),
             tuple(self.rejected),
-            tuple(self.exposed),
             MappingProxyType(dict(self.ignored)),
             self.dropped,
         )
 
 
-class _Asked(Generic[Item]):
-    """The dialects of one scope, in the order in which they are asked about an item."""
+class _DialectChain(Generic[Item]):
+    """The dialects of one scope; an item goes to the first that knows it."""
 
-    def __init__(self, reads: Sequence[Read[Item]], arrivals: Sequence[Arrival | Rejected]) -> None:
-        self._asked = list(zip(reads, arrivals, strict=True))
+    def __init__(
+        self, reads: Sequence[Read[Item]], contexts: Sequence[ItemContext | Rejection]
+    ) -> None:
+        self._chain = list(zip(reads, contexts, strict=True))
 
-    def count(self, items: Sequence[Item | Rejected], tally: _Tally) -> list[Fate]:
-        if not self._asked:
+    def count(self, items: Sequence[Item | Rejection], tally: _Tally) -> list[ReadResult]:
+        if not self._chain:
             tally.ignore(IgnoreReason.OTHER_SCOPE, len(items))
             return []
-        fates: list[Fate] = []
+        results: list[ReadResult] = []
         for item in items:
-            fate: Fate = IgnoreReason.UNKNOWN_EVENT
-            for read, arrival in self._asked:
-                fate = _fate(item, read, arrival)
-                if not isinstance(fate, IgnoreReason) or fate not in _UNKNOWN:
+            result: ReadResult = IgnoreReason.UNKNOWN_EVENT
+            for read, context in self._chain:
+                result = _read_item(item, read, context)
+                if not isinstance(result, IgnoreReason) or result not in _UNKNOWN:
                     break
-            tally.count(fate)
-            fates.append(fate)
-        return fates
+            tally.count(result)
+            results.append(result)
+        return results
 
 
 def read_logs(
-    batches: Iterable[ResourceLogs], receiving: Receiving, dialects: Sequence[Dialect] = DIALECTS
-) -> Decoded:
+    batches: Iterable[ResourceLogs], request: RequestContext, dialects: Sequence[Dialect] = DIALECTS
+) -> DecodedRequest:
     """Read the log records of every scope that a dialect knows; the others are only counted."""
     tally = _Tally()
     for batch in batches:
         for scope in batch.scopes:
             tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
-            speaking = [each for each in dialects if scope.name in each.scopes.logs]
-            arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
-            asked = _Asked[LogItem]([each.read_log for each in speaking], arrivals)
-            if scope.runs and not _repeat(scope.runs, arrivals, tally):
-                asked.count(tuple(map(log_item, scope.whole)), tally)
+            matching = [dialect for dialect in dialects if scope.name in dialect.scopes.logs]
+            contexts = _contexts(matching, batch.attributes, scope.version, request)
+            reads = [dialect.read_log for dialect in matching]
+            dialect_chain = _DialectChain[LogItem](reads, contexts)
+            if scope.record_batches and not _accept(scope.record_batches, contexts, tally):
+                dialect_chain.count(tuple(map(log_item, scope.all_messages)), tally)
                 continue
-            fates = asked.count(scope.items, tally)
-            if receiving.forms is not None:
-                _learn(receiving.forms, scope.messages, fates)
+            results = dialect_chain.count(scope.items, tally)
+            if request.layout_cache is not None:
+                _add_layouts(request.layout_cache, scope.messages, results)
     return tally.decoded()
 
 
-def _repeat(runs: Sequence[Run], arrivals: Sequence[Arrival | Rejected], tally: _Tally) -> bool:
-    """Take in runs, unless the first dialect of their scope, whose they are, refuses them all."""
-    if not arrivals or isinstance(arrivals[0], Rejected):
+def _accept(
+    record_batches: Sequence[RecordBatch],
+    contexts: Sequence[ItemContext | Rejection],
+    tally: _Tally,
+) -> bool:
+    """Accept batches for the first dialect of their scope; False when it rejects their Resource."""
+    if not contexts or isinstance(contexts[0], Rejection):
         return False
-    tally.repeated.append(Repeated(arrivals[0].origin, runs))
-    wordings = [run.wordings for run in runs]
-    # of most none drops any, and those that are told apart are few
-    if any(map(_DROPPED, set(chain.from_iterable(wordings)))):
-        tally.dropped += sum(map(_DROPPED, chain.from_iterable(wordings)))
+    tally.repeated.append(RepeatedRecords(contexts[0].origin, record_batches))
+    templates = [batch.templates for batch in record_batches]
+    # Few templates are distinct and fewer drop anything: look at those before summing over records.
+    if any(map(_DROPPED, set(chain.from_iterable(templates)))):
+        tally.dropped += sum(map(_DROPPED, chain.from_iterable(templates)))
     return True
 
 
-def _learn(forms: Forms, messages: Sequence[bytes], fates: Sequence[Fate]) -> None:
-    for message, fate in zip(messages, fates, strict=False):
-        if isinstance(fate, Taken) and len(fate.records) == 1:
-            forms.learn(message, fate.records[0], fate.dropped)
+def _add_layouts(
+    layout_cache: LayoutCache, messages: Sequence[bytes], results: Sequence[ReadResult]
+) -> None:
+    for message, result in zip(messages, results, strict=False):
+        if isinstance(result, Accepted) and len(result.records) == 1:
+            layout_cache.add(message, result.records[0], result.dropped)
 
 
 def read_metrics(
     batches: Iterable[ResourceMetrics],
-    receiving: Receiving,
+    request: RequestContext,
     dialects: Sequence[Dialect] = DIALECTS,
-) -> Decoded:
+) -> DecodedRequest:
     """Read the points of every scope that a dialect knows."""
     tally = _Tally()
     for batch in batches:
         for scope in batch.scopes:
             tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
-            speaking = [each for each in dialects if scope.name in each.scopes.points]
-            if speaking:
+            matching = [dialect for dialect in dialects if scope.name in dialect.scopes.points]
+            if matching:
                 tally.ignore(IgnoreReason.NO_DATA, scope.without_data)
-            arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
-            reads = [each.read_point for each in speaking]
-            _Asked[Point](reads, arrivals).count(scope.points, tally)
+            contexts = _contexts(matching, batch.attributes, scope.version, request)
+            reads = [dialect.read_point for dialect in matching]
+            _DialectChain[Point](reads, contexts).count(scope.points, tally)
     return tally.decoded()
 
 
 def read_spans(
-    batches: Iterable[ResourceSpans], receiving: Receiving, dialects: Sequence[Dialect] = DIALECTS
-) -> Decoded:
+    batches: Iterable[ResourceSpans],
+    request: RequestContext,
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> DecodedRequest:
     """Read the spans of every scope that a dialect knows."""
     tally = _Tally()
     for batch in batches:
         for scope in batch.scopes:
             tally.ignore(IgnoreReason.OTHER_SCOPE, scope.skipped)
-            speaking = [each for each in dialects if scope.name in each.scopes.spans]
-            arrivals = _arrivals(speaking, batch.attributes, scope.version, receiving)
-            reads = [each.read_span for each in speaking]
-            _Asked[Span](reads, arrivals).count(scope.spans, tally)
+            matching = [dialect for dialect in dialects if scope.name in dialect.scopes.spans]
+            contexts = _contexts(matching, batch.attributes, scope.version, request)
+            reads = [dialect.read_span for dialect in matching]
+            _DialectChain[Span](reads, contexts).count(scope.spans, tally)
     return tally.decoded()
 
 
-def _arrivals(
+def _contexts(
     dialects: Sequence[Dialect],
     resource: Attributes,
     scope_version: str,
-    receiving: Receiving,
-) -> list[Arrival | Rejected]:
-    arrivals: list[Arrival | Rejected] = []
+    request: RequestContext,
+) -> list[ItemContext | Rejection]:
+    contexts: list[ItemContext | Rejection] = []
     for dialect in dialects:
         origin = read_origin(
             resource,
             scope_version,
             contract_version=dialect.contract_of(scope_version),
-            environment=receiving.environment,
+            environment=request.environment,
         )
-        if isinstance(origin, Rejected):
+        if isinstance(origin, Rejection):
             content = digest63("resource", resource_digest(resource))
-            arrivals.append(replace(origin, content=content))
+            contexts.append(replace(origin, content=content))
         else:
-            arrivals.append(Arrival(origin, scope_version, receiving.now_ns, receiving.clock))
-    return arrivals
+            contexts.append(ItemContext(origin, scope_version, request.now_ns, request.clock))
+    return contexts
 
 
-def _fate(item: Item | Rejected, read: Read[Item], arrival: Arrival | Rejected) -> Fate:
-    if isinstance(arrival, Rejected):
-        return _told_apart(Refused(arrival), item, arrival)
-    if isinstance(item, Rejected):
-        return _told_apart(Refused(item), item, arrival)
+def _read_item(
+    item: Item | Rejection, read: Read[Item], context: ItemContext | Rejection
+) -> ReadResult:
+    if isinstance(context, Rejection):
+        return _with_identity(context, item, context)
+    if isinstance(item, Rejection):
+        return _with_identity(item, item, context)
     try:
-        fate = read(item, arrival)
-    except Refusal as refusal:
-        return _told_apart(Refused(refusal.rejected), item, arrival)
-    return _told_apart(fate, item, arrival) if isinstance(fate, Refused) else fate
+        result = read(item, context)
+    except ItemRejected as error:
+        return _with_identity(error.rejection, item, context)
+    return _with_identity(result, item, context) if isinstance(result, Rejection) else result
 
 
-def _told_apart(
-    refused: Refused, item: LogItem | Point | Span | Rejected, arrival: Arrival | Rejected
-) -> Refused:
-    """Return the refusal with the version that the item came from, and what it is known by."""
-    if isinstance(arrival, Rejected):
+def _with_identity(
+    rejection: Rejection,
+    item: LogItem | Point | Span | Rejection,
+    context: ItemContext | Rejection,
+) -> Rejection:
+    """Return the rejection with its sender's version and the digests that identify it."""
+    if isinstance(context, Rejection):
         version, instance = "", ""
-        source = digest63("resource", str(arrival.content))
+        source = digest63("resource", str(context.content))
     else:
-        origin = arrival.origin
+        origin = context.origin
         version, instance = origin.service_version, instance_digest(origin.instance_id)
         source = origin_identity(origin)
-    content = None if isinstance(item, Rejected) else item_identity(item, source)
-    rejected = replace(refused.rejected, version=version, content=content, instance=instance)
-    return refused._replace(rejected=rejected)
+    content = None if isinstance(item, Rejection) else item_identity(item, source)
+    return replace(rejection, version=version, content=content, instance=instance)

@@ -1,1 +1,3 @@
-"""The worker process: seals days, evaluates gates, carries out promotions, closes lost prompts."""
+"""Worker jobs: days sealed, gates evaluated, promotions carried out, lost prompts closed."""
+
+__all__ = ["bundles", "evaluate", "lease", "replay", "worker"]

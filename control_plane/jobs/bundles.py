@@ -1,4 +1,4 @@
-"""Evidence bundles: all that a verdict rests on, kept with it, so that it can be made again."""
+"""Evidence bundles: all that a verdict rests on, stored with it so that it can be replayed."""
 
 import gzip
 import zlib
@@ -9,17 +9,17 @@ from hashlib import sha256
 
 from pydantic import ValidationError
 
-from analysis.evidence import Share, WaveDay
-from control_plane.jobs.owner_day_table import OwnerDayTable
-from control_plane.stores.codec import decode, encode
-from reducer.rollout.policy import GatePolicy
-from reducer.rollout.state import EvidenceSource, Wave
-from reducer.vocabulary import Gate, Invariant, Mode
+from guardwave.analysis.frames import Share, WaveDay
+from guardwave.control_plane.jobs.owner_day_table import OwnerDayTable
+from guardwave.control_plane.stores.codec import decode, encode
+from guardwave.reducer.rollout.policy import GatePolicy
+from guardwave.reducer.rollout.state import EvidenceSource, Wave
+from guardwave.reducer.vocabulary import Gate, Invariant, Mode
 
 SCHEMA = 1
-# Packed. A store's value ends at 512 MiB; this leaves a roster of a million owners room.
+# Compressed. A value of the store ends at 512 MiB; a roster of a million owners fits in this.
 MAX_BYTES = 256 << 20
-# Of gzip. Its best level saves an eighth of a bundle and takes thirty times as long.
+# Of gzip: its best level saves an eighth of a bundle and takes thirty times as long.
 _LEVEL = 4
 
 
@@ -34,15 +34,15 @@ class BaselineDays:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """What was gathered of one wave for one gate, and the rules to judge it by.
+class GatheredEvidence:
+    """The evidence of one wave for one gate, and the rules to judge it by.
 
-    `policy` is the one in force, its alpha split over the wave's looks. `owner_days` are those of
-    the declared look's days. `roster` names pseudonyms in draw order, none in shadow. `seed` is
-    that of the random owner sets, which environment, guard and wave determine. `contract` is
-    of the last complete day, or of a later one that it keeps from counting; None says that there is
-    none, or no record of it. `source` is what the owner-days were made from.
-    `is_latch_full` says that violations may have come of which nothing is recorded.
+    `policy` is the one in force, with its alpha split over the wave's looks. `owner_days` are those
+    of the declared look's days. `roster` lists pseudonyms in draw order, none in shadow. `seed` is
+    that of the random owner sets, from environment, guard and wave. `contract` is the share of the
+    last complete day, or of a later one that its records keep from counting; None without such a
+    day or without records. `source` is the source of the owner-days. `is_latch_full` means that
+    there may be further violations, which a full latch did not record.
     """
 
     environment: str
@@ -71,13 +71,13 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The evidence of one evaluation beside the result that it led to, as JSON text."""
+    """The evidence of one evaluation, and its result as JSON text."""
 
     schema: int
     evaluation: int
     digest: str
     result: str
-    gathered: Gathered
+    gathered: GatheredEvidence
 
     def packed(self) -> bytes:
         """Return the bundle as compressed JSON; the same bundle gives the same bytes.
@@ -93,11 +93,11 @@ class Bundle:
         return packed
 
 
-def unpacked(content: bytes) -> Bundle:
-    """Return the bundle that a file or an answer holds, compressed or not.
+def unpack_bundle(content: bytes) -> Bundle:
+    """Return the bundle in a file or an answer, compressed or not.
 
     Raises:
-        ValueError: naming the first field that is wrong, or what the content is not.
+        ValueError: names the first wrong field, or the reason why the content is no bundle.
     """
     try:
         text = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content

@@ -1,4 +1,4 @@
-"""Owner-days as columns: small as JSON, quick to turn into a frame, checked when read back."""
+"""Owner-day tables: owner-days as columns, small as JSON and checked when read back."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from control_plane.stores.evidence_points import SCALE
-from control_plane.stores.owner_days import SUMS, OwnerDay
-from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Cohort, Mode
+from guardwave.control_plane.stores.evidence.delta.points import SCALE
+from guardwave.control_plane.stores.evidence.owner_days import SUMS, OwnerDay
+from guardwave.reducer.rollout.state import EvidenceSource
+from guardwave.reducer.vocabulary import Cohort, Mode
 
 Value = TypeVar("Value", str, date, Cohort, Mode)
 Places = npt.NDArray[np.int64]
 
-# A count that the rows may lack, each or all: what one of them does not tell, the table does not.
+# The one count that rows may lack; a table has it only if every row does.
 LOOPS = "loops"
-# What one count can be at most: a float of the analysis holds every whole number up to it.
+# The limit of one count: a float of the analysis holds every whole number up to it.
 LARGEST = 2**53
 
 
@@ -29,10 +29,10 @@ LARGEST = 2**53
 class OwnerDayTable:
     """Owner-days, one entry of each column per owner-day.
 
-    `owners`, `days`, `cohorts`, `versions` and `modes` hold each value once; the columns that end
-    in `_at` hold places in them. `durations_in` says how many entries of `duration_buckets` (base-2
-    exponential at `scale`, ms) and `duration_counts` belong to each owner-day, in order. `counts`
-    has loop events only where every owner-day tells them.
+    `owners`, `days`, `cohorts`, `versions` and `modes` hold distinct values; the columns that end
+    in `_at` hold places in them. `durations_in` is the number of entries of `duration_buckets`
+    (base-2 exponential at `scale`, ms) and `duration_counts` of each owner-day, in order. `counts`
+    has loop events only if every owner-day reports them.
     """
 
     owners: tuple[str, ...]
@@ -52,7 +52,7 @@ class OwnerDayTable:
     scale: int = SCALE
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not fit each other, as of a file that somebody edited."""
+        """Reject columns that do not fit each other, as in an edited file."""
         if set(self.counts) - {LOOPS} != set(SUMS):
             raise ValueError(f"owner-days have the counts {', '.join(self.counts)}, not {SUMS}")
         rows = len(self.owner_at)
@@ -65,12 +65,12 @@ class OwnerDayTable:
             _check(name, column, length=rows, limit=LARGEST)
         for values, places in _PLACES.items():
             _check(places, getattr(self, places), length=rows, limit=len(getattr(self, values)))
-        told = sum(self.durations_in)
-        _check("duration_counts", self.duration_counts, length=told, limit=LARGEST)
-        if len(self.duration_buckets) != told:
+        total = sum(self.durations_in)
+        _check("duration_counts", self.duration_counts, length=total, limit=LARGEST)
+        if len(self.duration_buckets) != total:
             raise ValueError(
                 f"duration_buckets has {len(self.duration_buckets)} entries, durations_in counts "
-                f"{told}"
+                f"{total}"
             )
 
     @classmethod
@@ -94,10 +94,12 @@ class OwnerDayTable:
             cohort_at=cohort_at,
             version_at=version_at,
             mode_at=mode_at,
-            counts={name: tuple(getattr(row, name) for row in rows) for name in _told_by(rows)},
+            counts={
+                name: tuple(getattr(row, name) for row in rows) for name in _common_counts(rows)
+            },
             durations_in=tuple(map(len, durations)),
-            duration_buckets=tuple(bucket for told in durations for bucket, _ in told),
-            duration_counts=tuple(count for told in durations for _, count in told),
+            duration_buckets=tuple(bucket for histogram in durations for bucket, _ in histogram),
+            duration_counts=tuple(count for histogram in durations for _, count in histogram),
             scale=scale,
         )
 
@@ -110,14 +112,16 @@ class OwnerDayTable:
                 "day": _picked(self.days, self.day_at),
                 "version": _picked(self.versions, self.version_at),
                 "mode": _picked([mode.value for mode in self.modes], self.mode_at),
-                **{name: np.array(own, dtype=np.int64) for name, own in self.counts.items()},
+                **{name: np.array(column, dtype=np.int64) for name, column in self.counts.items()},
             }
         )
 
     def on_days(self, days: Collection[date]) -> "OwnerDayTable":
-        """Return the owner-days of these days alone."""
+        """Return only the owner-days of these days."""
         kept = [self.days[place] in days for place in self.day_at]
-        told = np.repeat(np.array(kept, dtype=bool), np.array(self.durations_in, dtype=np.int64))
+        kept_entries = np.repeat(
+            np.array(kept, dtype=bool), np.array(self.durations_in, dtype=np.int64)
+        )
         return replace(
             self,
             owner_at=tuple(compress(self.owner_at, kept)),
@@ -126,9 +130,9 @@ class OwnerDayTable:
             version_at=tuple(compress(self.version_at, kept)),
             mode_at=tuple(compress(self.mode_at, kept)),
             durations_in=tuple(compress(self.durations_in, kept)),
-            counts={name: tuple(compress(own, kept)) for name, own in self.counts.items()},
-            duration_buckets=tuple(compress(self.duration_buckets, told)),
-            duration_counts=tuple(compress(self.duration_counts, told)),
+            counts={name: tuple(compress(column, kept)) for name, column in self.counts.items()},
+            duration_buckets=tuple(compress(self.duration_buckets, kept_entries)),
+            duration_counts=tuple(compress(self.duration_counts, kept_entries)),
         )
 
     def durations(self) -> pd.DataFrame:
@@ -145,8 +149,8 @@ class OwnerDayTable:
         )
 
 
-def _told_by(rows: Sequence[OwnerDay]) -> tuple[str, ...]:
-    """Return the names of the counts that every one of the rows has."""
+def _common_counts(rows: Sequence[OwnerDay]) -> tuple[str, ...]:
+    """Return the names of the counts that all rows have."""
     return (*SUMS, LOOPS) if rows and all(row.loops is not None for row in rows) else SUMS
 
 
@@ -156,10 +160,10 @@ def coarsest_scale(rows: Iterable[OwnerDay]) -> int:
 
 
 def _in_milliseconds(row: OwnerDay, scale: int) -> tuple[tuple[int, int], ...]:
-    """Return the row's durations by bucket at a scale that is as coarse or coarser.
+    """Return the row's durations by bucket, at its scale or a coarser one.
 
-    Seconds become milliseconds by whole buckets, the same for all rows of a scale: it moves what
-    is shown by half a bucket at most, and no ratio.
+    Seconds become milliseconds by a shift of whole buckets, the same for all rows of a scale: it
+    moves a shown value by at most half a bucket, and no ratio.
     """
     shift = round(log2(1000) * 2.0**scale) if row.source is EvidenceSource.COUNTERS else 0
     if scale == row.scale:
@@ -191,7 +195,7 @@ def _check(name: str, column: Sequence[int], *, length: int, limit: int) -> None
 
 
 def _interned(values: Sequence[Value]) -> tuple[tuple[Value, ...], tuple[int, ...]]:
-    """Return each value once, sorted, and the place of every one of `values` in there."""
+    """Return the distinct values, sorted, and the place of every one of `values` in them."""
     distinct = sorted(set(values))
     places = {value: place for place, value in enumerate(distinct)}
     return tuple(distinct), tuple(places[value] for value in values)

@@ -1,31 +1,94 @@
-"""The worker's loop: for each environment whose lease it holds, do what is due."""
+"""Worker: for each environment whose lease it holds, does the jobs that are due.
+
+It keeps the lease while a job runs, and queues pending jobs again that a dead holder left behind.
+"""
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
 
-from control_plane.commands.promotions import refuse_promotion
-from control_plane.context import Context
-from control_plane.errors import GuardwaveError, StoreUnavailable
-from control_plane.jobs.deciding import decide_overdue
-from control_plane.jobs.evaluating import (
+from guardwave.control_plane.commands.promotions import refuse_promotion
+from guardwave.control_plane.core.errors import GuardwaveError, StoreUnavailable
+from guardwave.control_plane.core.state import EvaluationStatus, PlanStatus, PromotionStatus
+from guardwave.control_plane.jobs.decide import decide_overdue
+from guardwave.control_plane.jobs.evaluate import (
     evaluate_gate,
     fail_evaluation,
     request_due_evaluations,
 )
-from control_plane.jobs.leases import lease_kept
-from control_plane.jobs.looking import look_for_harm, request_due_looks
-from control_plane.jobs.pending import queue_pending
-from control_plane.jobs.planner import Planner
-from control_plane.jobs.planning import fail_plan
-from control_plane.jobs.promoting import promote
-from control_plane.jobs.retention import Retention
-from control_plane.jobs.sealing import latest_due_day, seal_due_days
-from control_plane.stores.jobs import Job, JobKind
+from guardwave.control_plane.jobs.interim import look_for_harm, request_due_looks
+from guardwave.control_plane.jobs.plan import Planner, fail_plan
+from guardwave.control_plane.jobs.promote import promote
+from guardwave.control_plane.jobs.retain import Retention
+from guardwave.control_plane.jobs.seal import latest_due_day, seal_due_days
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.jobs import LEASE_MS, Job, JobKind, JobStore
 
+RENEW_S = LEASE_MS / 3000
 TICK_S = 0.2
+RECENT = 10
 
 _log = logging.getLogger("guardwave.worker")
+
+
+@contextmanager
+def keep_lease(jobs: JobStore, environment: str, holder: str) -> Iterator[None]:
+    """Renew the lease that `holder` has on an environment for as long as the block runs."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEW_S):
+            with suppress(StoreUnavailable):
+                jobs.lease(environment, holder)
+
+    thread = threading.Thread(target=renew, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def requeue_pending(context: Context, environment: str) -> int:
+    """Queue the newest evaluations, promotions and plans that are pending; return how many.
+
+    For a new holder of the lease that finds nothing queued. A job that is queued twice meanwhile is
+    harmless: the second one finds its request decided.
+    """
+    stored = context.environments.load(environment)
+    if stored is None:
+        return 0
+    jobs = [job for guard in stored.guards for job in _pending_jobs(context, environment, guard)]
+    for job in jobs:
+        context.jobs.put(environment, job)
+    return len(jobs)
+
+
+def _pending_jobs(context: Context, environment: str, guard: str) -> list[Job]:
+    evaluations = context.gates.evaluations(environment, guard, at_most=RECENT)
+    promotions = context.gates.promotions(environment, guard, at_most=RECENT)
+    plans = context.plans.newest(environment, guard, at_most=RECENT)
+    # Oldest first, in the order of the requests.
+    return [
+        *(
+            Job(JobKind.EVALUATE, guard, evaluation.id)
+            for evaluation in reversed(evaluations)
+            if evaluation.status is EvaluationStatus.PENDING
+        ),
+        *(
+            Job(JobKind.PROMOTE, guard, promotion.id)
+            for promotion in reversed(promotions)
+            if promotion.status is PromotionStatus.PENDING
+        ),
+        *(
+            Job(JobKind.PLAN, guard, plan.id)
+            for plan in reversed(plans)
+            if plan.status is PlanStatus.PENDING
+        ),
+    ]
 
 
 class Worker:
@@ -42,7 +105,7 @@ class Worker:
         self._planner = Planner(context)
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set. A store that is away is waited for."""
+        """Work until `stop` is set; wait for a store that is away."""
         while not stop.is_set():
             try:
                 is_busy = self.run_once()
@@ -53,14 +116,14 @@ class Worker:
                 stop.wait(TICK_S)
 
     def run_once(self) -> bool:
-        """Do what is due now in every environment; answer whether a job was done."""
-        did = [self._tried(name) for name in self._context.environments.names()]
-        return any(did)
+        """Do what is due now in every environment; return whether a job was done."""
+        results = [self._try(name) for name in self._context.environments.names()]
+        return any(results)
 
-    def _tried(self, environment: str) -> bool:
-        """Work on one environment; a fault in it is told once and keeps no other waiting."""
+    def _try(self, environment: str) -> bool:
+        """Work on one environment; a fault in it is logged once and stops no other."""
         try:
-            did = self._work_on(environment)
+            is_done = self._work_on(environment)
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001  # the loop must outlive what it meets
@@ -69,7 +132,7 @@ class Worker:
                 _log.exception("%s: what was due could not be done", environment)
             return False
         self._faults.pop(environment, None)
-        return did
+        return is_done
 
     def _work_on(self, environment: str) -> bool:
         context = self._context
@@ -83,31 +146,31 @@ class Worker:
             self._unchecked.add(environment)
             self._sealed_upto.pop(environment, None)
         try:
-            # First, and whatever becomes of the rest: a violation must latch.
+            # First, whatever happens to the rest: a violation must latch.
             decide_overdue(context, environment)
         finally:
             sealed = self._keep_days(environment)
-        self._retention.go_on(environment)
+        self._retention.forget_next(environment)
         if sealed or is_new:
             request_due_evaluations(context, environment)
             request_due_looks(context, environment)
-        job = context.jobs.take(environment) or self._forgotten(environment)
+        job = context.jobs.take(environment) or self._take_requeued(environment)
         if job is None:
             return False
-        with lease_kept(context.jobs, environment, self._holder):
+        with keep_lease(context.jobs, environment, self._holder):
             self._do(environment, job, fence)
         if context.jobs.lease(environment, self._holder) == fence:
-            # Otherwise the job is the next holder's, who takes it over.
-            context.jobs.done(environment, job)
+            # Otherwise the next holder takes the job over.
+            context.jobs.complete(environment, job)
         return True
 
     def _keep_days(self, environment: str) -> tuple[date, ...]:
         sealed = self._seal(environment)
-        self._context.evidence.lose_overdue(environment, self._context.clock.now())
+        self._context.evidence.close_lost_prompts(environment, self._context.clock.now())
         return sealed
 
     def _seal(self, environment: str) -> tuple[date, ...]:
-        """Seal once for each day that became due: the loop looks five times a second."""
+        """Seal once for each day that became due, not five times a second with the loop."""
         latest = latest_due_day(self._context)
         if self._sealed_upto.get(environment) == latest:
             return ()
@@ -115,12 +178,12 @@ class Worker:
         self._sealed_upto[environment] = latest
         return sealed
 
-    def _forgotten(self, environment: str) -> Job | None:
-        """Look once after each new lease, when nothing is queued, for what should be."""
+    def _take_requeued(self, environment: str) -> Job | None:
+        """Take a job that was pending and not queued; tried once after each new lease."""
         if environment not in self._unchecked:
             return None
         self._unchecked.remove(environment)
-        queue_pending(self._context, environment)
+        requeue_pending(self._context, environment)
         return self._context.jobs.take(environment)
 
     def _do(self, environment: str, job: Job, fence: int) -> None:
@@ -144,7 +207,7 @@ class Worker:
             self._give_up(environment, job, fence, why=f"{type(error).__name__}; see the log")
 
     def _give_up(self, environment: str, job: Job, fence: int, *, why: str) -> None:
-        """End what was asked for with words, so that nobody waits for it."""
+        """End the request with a reason, so that nobody waits for it."""
         match job.kind:
             case JobKind.EVALUATE:
                 fail_evaluation(
@@ -155,5 +218,5 @@ class Worker:
             case JobKind.PLAN:
                 fail_plan(self._context, environment, job.guard, job.number, why=why)
             case JobKind.LOOK:
-                # Nobody waits for a look: the next one has all days of this one.
+                # Nobody waits for a look: the next one uses all days of this one.
                 _log.error("%s: no look for harm at %s: %s", environment, job.guard, why)

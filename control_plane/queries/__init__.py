@@ -1,1 +1,19 @@
-"""Read models: one query per page or answer."""
+"""Queries: read models, one query for each page or answer."""
+
+__all__ = [
+    "audit",
+    "cards",
+    "conditions",
+    "decision_models",
+    "evaluation_model",
+    "evidence",
+    "gates",
+    "intake_health",
+    "overview",
+    "owners",
+    "page_models",
+    "rollbacks",
+    "tokens",
+    "violations",
+    "volume",
+]

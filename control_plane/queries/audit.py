@@ -1,20 +1,20 @@
-"""The audit chain of an environment, in parts, as it is stored."""
+"""Audit pages: the entries of an environment's audit chain, as they are stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import orjson
 
-from control_plane.commands.changes import load_environment
-from control_plane.context import Context
-from control_plane.stores.audit import StoredEntry
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment
+from guardwave.control_plane.stores.audit import StoredEntry
 
 _END_OF_TIME_MS = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """One entry: the members of its canonical JSON, its hash, and its place in the chain."""
+    """One audit entry: the members of its canonical JSON, its hash, and its place in the chain."""
 
     place: str
     hash: str
@@ -24,7 +24,7 @@ class AuditLine:
     def sequence(self) -> int:
         """The entry's number in the chain, from 1."""
         number = self.members["sequence"]
-        assert isinstance(number, int)  # the store's own writing
+        assert isinstance(number, int)  # as commits write it
         return number
 
 
@@ -33,7 +33,7 @@ def audit_lines(
 ) -> tuple[tuple[AuditLine, ...], str | None]:
     """Return up to `limit` entries, oldest first, and the place after which the next ones are.
 
-    `after` is such a place, or the sequence number of the last entry seen; None is the beginning.
+    `after` is such a place, or the sequence number of the last entry read; None is the beginning.
 
     Raises:
         NotFound: no such environment.
@@ -42,16 +42,16 @@ def audit_lines(
     if after is not None and "-" not in after:
         return _after_sequence(context, environment, int(after), limit)
     found = context.environments.audit_after(environment, after=after, count=limit + 1)
-    lines = tuple(_line(*each) for each in found[:limit])
+    lines = tuple(_line(*row) for row in found[:limit])
     return lines, lines[-1].place if len(found) > limit else None
 
 
 def _after_sequence(
     context: Context, environment: str, sequence: int, limit: int
 ) -> tuple[tuple[AuditLine, ...], str | None]:
-    """Find the moment before the entry that follows `sequence`, by halving, and read from there.
+    """Read from the entry after `sequence` on; its place is found by bisection.
 
-    Places begin with the store's clock in milliseconds, and sequence numbers grow with them.
+    Places begin with the store's clock in milliseconds and grow with the sequence numbers.
     """
     early, late = 0, _END_OF_TIME_MS
     while late - early > 1:
@@ -68,7 +68,7 @@ def _after_sequence(
         if not found:
             break
         place = found[-1].place
-        lines += [each for each in found if each.sequence > sequence]
+        lines += [entry for entry in found if entry.sequence > sequence]
     return tuple(lines[:limit]), lines[limit - 1].place if len(lines) > limit else None
 
 
@@ -76,7 +76,7 @@ def _lines(
     context: Context, environment: str, place: str | None, count: int
 ) -> tuple[AuditLine, ...]:
     found = context.environments.audit_after(environment, after=place, count=count)
-    return tuple(_line(*each) for each in found)
+    return tuple(_line(*row) for row in found)
 
 
 def _line(place: str, entry: StoredEntry) -> AuditLine:

@@ -1,15 +1,13 @@
-"""A rollout at a glance: what the overview and every other page begin with."""
+"""Cards: the summary of a rollout that the overview and every other page begin with."""
 
 from collections.abc import Mapping
 
-from control_plane import __version__
-from control_plane.commands.changes import bound_by_policy
-from control_plane.commands.promotions import PromotionRequest, check_evaluation
-from control_plane.context import Context
-from control_plane.errors import GuardwaveError
-from control_plane.queries.days import complete_days, wave_days
-from control_plane.queries.intake_counts import IntakeCounts
-from control_plane.queries.pages import (
+from guardwave import __version__
+from guardwave.control_plane.core.errors import GuardwaveError
+from guardwave.control_plane.core.state import Environment, Evaluation, EvaluationStatus
+from guardwave.control_plane.queries.conditions import nobody_treated
+from guardwave.control_plane.queries.intake_health import IntakeCounts
+from guardwave.control_plane.queries.page_models import (
     CohortLine,
     Frame,
     GateSummary,
@@ -20,18 +18,22 @@ from control_plane.queries.pages import (
     TelemetryState,
     WaveProgress,
 )
-from control_plane.queries.treated import nobody_treated
-from control_plane.state import Environment, Evaluation, EvaluationStatus
-from control_plane.stores.evidence_events import UNTRUSTED_VIOLATION, UNVOUCHED_VIOLATION
-from reducer.rollout.phases import COHORT_MODES, TREATED, gate_for
-from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Mode, Verdict
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.days import complete_days, wave_days
+from guardwave.control_plane.rollouts.loading import with_policy_ceiling
+from guardwave.control_plane.rollouts.promotion_rules import PromotionRequest, check_evaluation
+from guardwave.control_plane.stores.evidence.delta.request import (
+    UNTRUSTED_VIOLATION,
+    UNVERIFIED_VIOLATION,
+)
+from guardwave.reducer.rollout.state import COHORT_MODES, TREATED, Rollout, Wave, gate_for
+from guardwave.reducer.vocabulary import Mode, Verdict
 
 SILENT_AFTER_S = 900.0
 
 
 def frame(context: Context) -> Frame:
-    """Return what surrounds every page."""
+    """Return the frame of every page."""
     return Frame(
         as_of=context.clock.now(),
         environments=context.environments.names(),
@@ -42,8 +44,8 @@ def frame(context: Context) -> Frame:
 
 
 def card(context: Context, environment: Environment, rollout: Rollout) -> GuardCard:
-    """Return a rollout at a glance."""
-    rollout = bound_by_policy(context, rollout)
+    """Return the summary of a rollout."""
+    rollout = with_policy_ceiling(context, rollout)
     wave = open_wave(context, rollout)
     membership = membership_wave(context, rollout)
     progress = None if wave is None else progress_of(context, rollout, wave)
@@ -77,7 +79,7 @@ def open_wave(context: Context, rollout: Rollout) -> Wave | None:
 
 
 def membership_wave(context: Context, rollout: Rollout) -> Wave | None:
-    """Return the wave whose roster tells the rollout's cohorts apart."""
+    """Return the wave whose roster divides the rollout's owners into cohorts."""
     if rollout.membership_wave == 0:
         return None
     return context.environments.wave(rollout.environment, rollout.guard, rollout.membership_wave)
@@ -100,13 +102,13 @@ def _owners(rollout: Rollout, membership: Wave | None, *, is_treated: bool) -> i
     if membership is None:
         return None
     if rollout.wave == 0:
-        # Closed by lowering: all that were on the roster get the phase's own mode.
+        # A demotion closed the wave: every owner on its roster has the phase's mode.
         return membership.roster_size if is_treated else 0
     return membership.treated if is_treated else membership.roster_size - membership.treated
 
 
 def progress_of(context: Context, rollout: Rollout, wave: Wave) -> WaveProgress:
-    """Return how many of its declared complete days a wave of the rollout has behind it."""
+    """Return how many of a wave's declared complete days have passed."""
     days = wave_days(context, rollout.environment, wave, rollout.evidence_source)
     return WaveProgress(
         number=wave.number,
@@ -118,45 +120,45 @@ def progress_of(context: Context, rollout: Rollout, wave: Wave) -> WaveProgress:
 
 
 def telemetry(context: Context, environment: str) -> TelemetryHealth:
-    """Return whether records arrive. The age is on the environment's clock."""
-    counted = context.evidence.health(environment)
-    last = counted.get("last_record_s", 0)
-    refused = counted.get("refused", 0) + counted.get("quarantined", 0)
-    remedies = IntakeCounts.of(counted).remedies
+    """Return whether records arrive. The age is by the environment's clock."""
+    counts = context.evidence.health(environment)
+    last = counts.get("last_record_s", 0)
+    refused = counts.get("refused", 0) + counts.get("quarantined", 0)
+    remedies = IntakeCounts.of(counts).remedies
     if last == 0:
         return TelemetryHealth(TelemetryState.NO_RECORDS, None, 0, refused, remedies=remedies)
     age = max(0.0, context.clock.now().timestamp() - last)
-    # A demo's clock runs through a quarter of an hour between two exports.
+    # Between two exports a demo's clock moves by a quarter of an hour.
     is_silent = age > SILENT_AFTER_S * max(1.0, context.clock.speed / 100)
     state = TelemetryState.SILENT if is_silent else TelemetryState.FLOWING
     return TelemetryHealth(
         state,
         age,
-        accepted=counted.get("accepted", 0),
+        accepted=counts.get("accepted", 0),
         refused=refused,
-        unvouched_violations=_counted(counted, UNVOUCHED_VIOLATION),
-        untrusted_violations=_counted(counted, UNTRUSTED_VIOLATION),
+        unvouched_violations=_total(counts, UNVERIFIED_VIOLATION),
+        untrusted_violations=_total(counts, UNTRUSTED_VIOLATION),
         remedies=remedies,
     )
 
 
-def _counted(health: Mapping[str, int], counter: str) -> int:
-    """Return what a counter of intake comes to over all invariants."""
+def _total(health: Mapping[str, int], counter: str) -> int:
+    """Return the sum of a counter of intake over all invariants."""
     return sum(count for name, count in health.items() if name.startswith(f"{counter}:"))
 
 
 def latch_view(environment: Environment) -> LatchView | None:
     """Return the environment's latch, None when it has none."""
-    held = environment.latch
-    if held is None:
+    latch = environment.latch
+    if latch is None:
         return None
-    return LatchView(held.rollback, held.reason, held.at, held.newest_violation)
+    return LatchView(latch.rollback, latch.reason, latch.at, latch.newest_violation)
 
 
 def open_violations(environment: Environment) -> int:
-    """Count the violations that the latch waits for somebody to look at."""
-    held = environment.latch
-    return 0 if held is None else held.open_violations
+    """Return the number of violations that a person has to acknowledge."""
+    latch = environment.latch
+    return 0 if latch is None else latch.open_violations
 
 
 def gate_summary(evaluation: Evaluation) -> GateSummary:
@@ -182,8 +184,8 @@ def next_step(
     newest: Evaluation | None,
     progress: WaveProgress | None,
 ) -> NextStep:
-    """Return the next step up, and why it cannot be taken now when it cannot."""
-    to, share = _above(rollout)
+    """Return the next step up, with the reason if it is not allowed now."""
+    to, share = _step_up(rollout)
     if to is None:
         return NextStep(
             None,
@@ -203,22 +205,22 @@ def next_step(
 def _why_refused(
     context: Context, environment: Environment, rollout: Rollout, newest: Evaluation, *, to: Mode
 ) -> str | None:
-    """Return what a promotion on the newest evaluation would be refused with now.
+    """Return the refusal that a promotion on the newest evaluation would get now.
 
-    Revised days are left to the gate page: cards are polled, and their owner-days may be many.
+    Revised days are left to the gate page: cards are polled, and owner-days may be many.
     """
     request = PromotionRequest(newest.id, newest.digest or "", to)
     try:
         check_evaluation(context, environment, rollout, newest, request=request)
     except GuardwaveError as refusal:
         sentence = f"{str(refusal).removesuffix('.')}."
-        # A name stays as it is typed, also where it begins a sentence.
+        # A name keeps its spelling at the beginning of a sentence.
         is_name = sentence.split(maxsplit=1)[0] in {environment.name, rollout.guard}
         return sentence if is_name else sentence[0].upper() + sentence[1:]
     return None
 
 
-def _above(rollout: Rollout) -> tuple[Mode | None, int | None]:
+def _step_up(rollout: Rollout) -> tuple[Mode | None, int | None]:
     if rollout.phase is not Mode.ENFORCE:
         to = list(Mode)[rollout.phase.rank + 1]
         return to, (rollout.ceiling_bps if to is Mode.ENFORCE else None)

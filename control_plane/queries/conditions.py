@@ -1,12 +1,12 @@
-"""What is so of a rollout, wave, evaluation or promotion, each with a reason and a sentence."""
+"""Conditions: those of rollouts, waves, evaluations, promotions and plans, each with a reason.
+
+An answer carries them as `conditions`. A wave or a step that treats nobody is one of them.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from control_plane.queries.days import WaveDayView, complete_days
-from control_plane.queries.pages import GuardCard
-from control_plane.queries.treated import nobody_treated
-from control_plane.state import (
+from guardwave.control_plane.core.state import (
     Environment,
     Evaluation,
     EvaluationStatus,
@@ -15,13 +15,37 @@ from control_plane.state import (
     Promotion,
     PromotionStatus,
 )
-from reducer.rollout.state import Wave
-from reducer.vocabulary import Verdict
+from guardwave.control_plane.queries.page_models import GuardCard
+from guardwave.control_plane.rollouts.days import WaveDayView, complete_days
+from guardwave.reducer.rollout.draw import treated_count
+from guardwave.reducer.rollout.state import TREATED, Wave
+from guardwave.reducer.vocabulary import Mode, Verdict
+
+
+def nobody_treated(wave: Wave) -> str | None:
+    """Return the sentence that a wave treats nobody, and why; None in shadow or if it does."""
+    if wave.phase.rank <= Mode.SHADOW.rank or wave.treated > 0:
+        return None
+    return f"Nobody is {TREATED[wave.phase]}: {_why(wave.treated_bps, wave.roster_size)}."
+
+
+def nobody_would_be_treated(to: Mode, share_bps: int, owners: int) -> str | None:
+    """Return the sentence that a step would treat none of these owners; None if it would."""
+    if treated_count(share_bps, owners) > 0:
+        return None
+    return f"Nobody would be {TREATED[to]}: {_why(share_bps, owners)}."
+
+
+def _why(share_bps: int, owners: int) -> str:
+    if owners == 0:
+        return "no owner is on the roster"
+    noun = "owner is" if owners == 1 else "owners are"
+    return f"{owners:,} {noun} too few for {share_bps / 100:g} %"
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionView:
-    """Whether something holds, a word and a sentence why, and since when (None: unknown)."""
+    """Whether a condition holds, its reason as a word and a sentence, and since when, if known."""
 
     type: str
     holds: bool
@@ -31,12 +55,9 @@ class ConditionView:
 
 
 def of_rollout(environment: Environment, card: GuardCard) -> tuple[ConditionView, ...]:
-    """Say whether the rollout is latched, has a wave open, and may take its next step.
-
-    A wave that treats nobody is said so as one condition more.
-    """
+    """Return the conditions of a rollout: latched, wave open, next step allowed, nobody treated."""
     return (
-        latched(environment),
+        latch_condition(environment),
         ConditionView(
             "wave_open",
             card.wave is not None,
@@ -62,24 +83,21 @@ def _nobody_treated(sentence: str | None, since: datetime | None) -> tuple[Condi
     return (ConditionView("nobody_treated", True, "too_few_owners", sentence, since),)
 
 
-def latched(environment: Environment) -> ConditionView:
-    """Say whether an automatic rollback holds the environment in shadow."""
-    held = environment.latch
-    if held is None:
+def latch_condition(environment: Environment) -> ConditionView:
+    """Return the condition that an automatic rollback holds the environment in shadow."""
+    latch = environment.latch
+    if latch is None:
         return ConditionView("latched", False, "no_latch", "No automatic rollback holds it.")
-    why = held.reason.rstrip(".")
+    why = latch.reason.rstrip(".")
     message = (
-        f"Rollback {held.rollback} holds it: {why}. Acknowledge it, naming violation "
-        f"{held.newest_violation}."
+        f"Rollback {latch.rollback} holds it: {why}. Acknowledge it, naming violation "
+        f"{latch.newest_violation}."
     )
-    return ConditionView("latched", True, "rolled_back", message, held.at)
+    return ConditionView("latched", True, "rolled_back", message, latch.at)
 
 
 def of_wave(wave: Wave, days: tuple[WaveDayView, ...]) -> tuple[ConditionView, ...]:
-    """Say whether the wave is open, and whether its first declared look is reached.
-
-    That it treats nobody is one condition more.
-    """
+    """Return the conditions of a wave: open, first declared look reached, nobody treated."""
     is_open = wave.closed_at is None
     complete, declared = len(complete_days(days)), wave.looks[0]
     return (
@@ -106,7 +124,7 @@ def _days(number: int) -> str:
 
 
 def of_evaluation(evaluation: Evaluation) -> tuple[ConditionView, ...]:
-    """Say whether the evaluation is done, and whether its verdict allows a step up."""
+    """Return the conditions of an evaluation: done, and within, which allows a step up."""
     is_done = evaluation.status is EvaluationStatus.DONE
     since = evaluation.evaluated_at
     return (
@@ -128,7 +146,7 @@ def of_evaluation(evaluation: Evaluation) -> tuple[ConditionView, ...]:
 
 
 def of_promotion(promotion: Promotion) -> tuple[ConditionView, ...]:
-    """Say whether the promotion was carried out."""
+    """Return the condition that the promotion was carried out."""
     message = promotion.refusal or (
         f"Wave {promotion.wave} was opened by it."
         if promotion.status is PromotionStatus.DONE
@@ -146,7 +164,7 @@ def of_promotion(promotion: Promotion) -> tuple[ConditionView, ...]:
 
 
 def of_plan(plan: Plan) -> tuple[ConditionView, ...]:
-    """Say whether the plan was made."""
+    """Return the condition that the plan was made."""
     return (
         ConditionView(
             "done",

@@ -1,4 +1,4 @@
-"""Owner-days of a rollout, in pages that are read while they are sent."""
+"""Evidence pages: a rollout's owner-days, read from the store while they are sent."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import orjson
 
-from control_plane.commands.changes import load_rollout
-from control_plane.context import Context
-from control_plane.errors import RuleViolated
-from control_plane.queries.archive_lines import owner_day_members
-from control_plane.stores.evidence_pages import NumberedCell, Place
-from control_plane.stores.shards import OWNER_BUCKETS
-from reducer.vocabulary import Cohort
+from guardwave.control_plane.archive.lines import owner_day_members
+from guardwave.control_plane.core.errors import RuleViolated
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_rollout
+from guardwave.control_plane.stores.evidence.pages import DayBucket, NumberedStratum
+from guardwave.control_plane.stores.evidence.shards import OWNER_BUCKETS
+from guardwave.reducer.vocabulary import Cohort
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class DayRange:
     first: date | None
     last: date | None
 
-    def held(self, days: Sequence[date]) -> tuple[date, ...]:
-        """Return those of the days that lie in the range.
+    def select(self, days: Sequence[date]) -> tuple[date, ...]:
+        """Return the days that lie in the range.
 
         Raises:
             RuleViolated: it ends before it begins.
@@ -41,10 +41,10 @@ class DayRange:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceQuestion:
-    """Which owner-days, and where to go on: behind the place that `after` names.
+class OwnerDayQuery:
+    """A filter of owner-days, and the cursor `after` which they continue.
 
-    `limit` is how many make a page; it ends with the bucket of owners that reaches it.
+    A page ends with the bucket of owners that reaches `limit` owner-days.
     """
 
     days: DayRange
@@ -55,14 +55,14 @@ class EvidenceQuestion:
 
 
 class EvidencePage(NamedTuple):
-    """Lines of JSON, some owner-days at a time, and the cursor of the next page if there is one."""
+    """Chunks of JSON lines, one owner-day a line, and the cursor of the next page, if any."""
 
     lines: Iterator[bytes]
     following: str | None
 
 
 def evidence_page(
-    context: Context, environment: str, guard: str, question: EvidenceQuestion
+    context: Context, environment: str, guard: str, query: OwnerDayQuery
 ) -> EvidencePage:
     """Return a page of the rollout's owner-days, by day and owner, as the store holds them.
 
@@ -71,45 +71,48 @@ def evidence_page(
         RuleViolated: the days end before they begin.
     """
     load_rollout(context, environment, guard)
-    days = question.days.held(context.evidence.days(environment))
-    cells = [
-        each
-        for each in context.pages.cells(environment)
-        if each.cell.guard == guard
-        and each.cell.cohort is not None
-        and question.wave in {None, each.cell.wave}
-        and question.cohort in {None, each.cell.cohort}
+    days = query.days.select(context.evidence.days(environment))
+    strata = [
+        stratum
+        for stratum in context.pages.strata(environment)
+        if stratum.stratum.guard == guard
+        and stratum.stratum.cohort is not None
+        and query.wave in {None, stratum.stratum.wave}
+        and query.cohort in {None, stratum.stratum.cohort}
     ]
-    chosen: list[Place] = []
+    chosen: list[DayBucket] = []
     owner_days = 0
-    for place, size in _sizes(context, environment, cells, days=days, after=question.after):
-        if owner_days >= question.limit:
-            return EvidencePage(_lines(context, environment, cells, chosen), chosen[-1].cursor)
+    for place, size in _sizes(context, environment, strata, days=days, after=query.after):
+        if owner_days >= query.limit:
+            return EvidencePage(_lines(context, environment, strata, chosen), chosen[-1].cursor)
         chosen.append(place)
         owner_days += size
-    return EvidencePage(_lines(context, environment, cells, chosen), None)
+    return EvidencePage(_lines(context, environment, strata, chosen), None)
 
 
 def _sizes(
     context: Context,
     environment: str,
-    cells: Sequence[NumberedCell],
+    strata: Sequence[NumberedStratum],
     *,
     days: Sequence[date],
     after: str | None,
-) -> Iterator[tuple[Place, int]]:
-    """Yield the places that hold owner-days, with how many, behind a cursor."""
+) -> Iterator[tuple[DayBucket, int]]:
+    """Yield the places after a cursor that hold owner-days, with their numbers."""
     for day in days:
-        places = [Place(day, bucket) for bucket in range(OWNER_BUCKETS)]
+        places = [DayBucket(day, bucket) for bucket in range(OWNER_BUCKETS)]
         left = [place for place in places if after is None or place.cursor > after]
-        if left and cells:
-            sizes = context.pages.sizes(environment, cells, left)
+        if left and strata:
+            sizes = context.pages.sizes(environment, strata, left)
             yield from ((place, size) for place, size in zip(left, sizes, strict=True) if size)
 
 
 def _lines(
-    context: Context, environment: str, cells: Sequence[NumberedCell], places: Sequence[Place]
+    context: Context,
+    environment: str,
+    strata: Sequence[NumberedStratum],
+    places: Sequence[DayBucket],
 ) -> Iterator[bytes]:
     for place in places:
-        found = context.pages.owner_days(environment, cells, place)
-        yield b"".join(orjson.dumps(owner_day_members(each)) + b"\n" for each in found)
+        found = context.pages.owner_days(environment, strata, place)
+        yield b"".join(orjson.dumps(owner_day_members(row)) + b"\n" for row in found)

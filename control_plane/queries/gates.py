@@ -1,30 +1,33 @@
-"""The page of one gate evaluation: what it found and which promotion it allows."""
+"""Gate page: one gate evaluation, and the promotion that it allows."""
 
 import orjson
 
-from control_plane.commands.changes import load_environment, load_rollout
-from control_plane.commands.comparisons import WORDS, is_before_after
-from control_plane.commands.promotions import PromotionRequest, check_evaluation
-from control_plane.commands.standing import check_standing
-from control_plane.context import Context
-from control_plane.errors import GuardwaveError, NotFound
-from control_plane.queries import cards
-from control_plane.queries.looks import look_lines
-from control_plane.queries.pages_changes import (
+from guardwave.control_plane.core.errors import GuardwaveError, NotFound
+from guardwave.control_plane.core.state import Environment, Evaluation, EvaluationStatus
+from guardwave.control_plane.queries import cards
+from guardwave.control_plane.queries.conditions import nobody_would_be_treated
+from guardwave.control_plane.queries.decision_models import (
     CohortMove,
     GatePage,
-    MovedOn,
+    LadderPosition,
+    PositionChange,
     PromotionLine,
     PromotionOffer,
-    Standing,
 )
-from control_plane.queries.pages_evaluation import EvaluationView, evaluation_view
-from control_plane.queries.treated import nobody_would_be_treated
-from control_plane.state import Environment, Evaluation, EvaluationStatus
-from reducer.rollout.draw import BPS, treated_count
-from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Mode
+from guardwave.control_plane.queries.evaluation_model import EvaluationView, evaluation_view
+from guardwave.control_plane.queries.interim import look_lines
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.evaluation_validity import check_evidence_unchanged
+from guardwave.control_plane.rollouts.loading import load_environment, load_rollout
+from guardwave.control_plane.rollouts.promotion_rules import (
+    BEFORE_AFTER_WORDS,
+    PromotionRequest,
+    check_evaluation,
+    is_before_after,
+)
+from guardwave.reducer.rollout.draw import BPS, treated_count
+from guardwave.reducer.rollout.state import COHORT_MODES, REFERENCE, TREATED, Rollout
+from guardwave.reducer.vocabulary import Mode
 
 
 def gate_page(context: Context, environment: str, guard: str, number: int) -> GatePage:
@@ -33,7 +36,7 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
     Raises:
         NotFound: no such environment, rollout or evaluation, or it is not done yet.
     """
-    held = load_environment(context, environment)
+    stored = load_environment(context, environment)
     rollout = load_rollout(context, environment, guard)
     evaluation = context.gates.evaluation(environment, guard, number)
     if evaluation is None:
@@ -49,40 +52,40 @@ def gate_page(context: Context, environment: str, guard: str, number: int) -> Ga
     earlier = tuple(look for look in looks if look.through <= evaluation.evaluated_at.date())
     return GatePage(
         frame=cards.frame(context),
-        card=cards.card(context, held, rollout),
+        card=cards.card(context, stored, rollout),
         evaluation_id=number,
         digest=evaluation.digest or "",
         evaluated_at=evaluation.evaluated_at,
         evaluation=view,
         newest_id=number if newest is None else newest.id,
         moved_on=moved_on,
-        offer=None if moved_on else _offer(context, held, rollout, evaluation, view=view),
+        offer=None if moved_on else _offer(context, stored, rollout, evaluation, view=view),
         promotions=tuple(
             PromotionLine(
-                promotion_id=each.id,
-                status=each.status,
-                requested_at=each.requested_at,
-                actor=each.actor.id,
-                reason=each.reason,
-                refusal=each.refusal,
+                promotion_id=promotion.id,
+                status=promotion.status,
+                requested_at=promotion.requested_at,
+                actor=promotion.actor.id,
+                reason=promotion.reason,
+                refusal=promotion.refusal,
             )
-            for each in promotions
-            if each.gate_evaluation == number
+            for promotion in promotions
+            if promotion.gate_evaluation == number
         ),
         looks=earlier,
         later_looks=len(looks) - len(earlier),
     )
 
 
-def _moved_on(rollout: Rollout, evaluation: Evaluation) -> MovedOn | None:
-    """Compare the rollout with the one that was evaluated; None while they are the same."""
-    then = Standing(
+def _moved_on(rollout: Rollout, evaluation: Evaluation) -> PositionChange | None:
+    """Return the positions at the evaluation and now; None while they are the same."""
+    then = LadderPosition(
         phase=Mode(evaluation.gate.value),
         wave=evaluation.wave or 0,
         generation=evaluation.generation or 0,
     )
-    now = Standing(rollout.phase, rollout.wave, rollout.generation)
-    return None if then == now else MovedOn(then, now)
+    now = LadderPosition(rollout.phase, rollout.wave, rollout.generation)
+    return None if then == now else PositionChange(then, now)
 
 
 def _offer(
@@ -93,7 +96,7 @@ def _offer(
     *,
     view: EvaluationView,
 ) -> PromotionOffer | None:
-    """Return the step this evaluation is about, None when the ladder has none from here."""
+    """Return the step that the evaluation may allow; None when the ladder has no further step."""
     policy = context.policies.of(environment.name)
     if rollout.phase is Mode.ENFORCE and rollout.treated_bps >= rollout.ceiling_bps:
         return None
@@ -102,7 +105,7 @@ def _offer(
     request = PromotionRequest(evaluation.id, evaluation.digest or "", to, share)
     try:
         check_evaluation(context, environment, rollout, evaluation, request=request)
-        check_standing(context, rollout, evaluation)
+        check_evidence_unchanged(context, rollout, evaluation)
         why_not = None
     except GuardwaveError as error:
         why_not = str(error)
@@ -115,14 +118,14 @@ def _offer(
         is_allowed=why_not is None,
         why_not=why_not,
         nobody_treated=None if owners is None else nobody_would_be_treated(to, share, owners),
-        words=WORDS if is_before_after(evaluation) else None,
+        words=BEFORE_AFTER_WORDS if is_before_after(evaluation) else None,
     )
 
 
 def _moves(
     rollout: Rollout, rostered: int | None, *, to: Mode, share_bps: int, with_data: int
 ) -> tuple[CohortMove, ...]:
-    """Say what the step would do to whom, of the present roster or else of the owners with data."""
+    """Return the effect of the step on the present roster, or else on the owners with data."""
     before = COHORT_MODES[rollout.phase][REFERENCE[rollout.phase]]
     owners = with_data if rostered is None else rostered
     treated = treated_count(share_bps, owners)

@@ -1,30 +1,30 @@
-"""One owner: its facts, what each guard gives it and why, and what its evidence adds up to."""
+"""Owner view: the facts of one owner, its assignment by each guard, and its evidence."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 
-from control_plane.commands.changes import load_environment
-from control_plane.commands.trust import trusted_producers
-from control_plane.context import Context
-from control_plane.errors import InvalidField
-from control_plane.queries import cards
-from control_plane.queries.assignment_views import sentence_of
-from control_plane.state import Environment
-from control_plane.stores.owner_days import OwnerDay
-from reducer.rollout.allotment import Allotment, Place, allot
-from reducer.rollout.eligibility import OwnerFacts, Question, recent
-from reducer.rollout.pseudonym import pack, pseudonym_of
-from reducer.rollout.state import EvidenceSource, Rollout
-from reducer.vocabulary import Route
+from guardwave.control_plane.core.errors import InvalidField
+from guardwave.control_plane.core.state import Environment
+from guardwave.control_plane.data_plane.assignments import sentence_of
+from guardwave.control_plane.queries import cards
+from guardwave.control_plane.rollouts.access import trusted_producers
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment
+from guardwave.control_plane.stores.evidence.owner_days import OwnerDay
+from guardwave.reducer.rollout.allotment import Allotment, Place, allot
+from guardwave.reducer.rollout.eligibility import OwnerFacts, Question, recent
+from guardwave.reducer.rollout.pseudonym import pack, pseudonym_of
+from guardwave.reducer.rollout.state import EvidenceSource, Rollout
+from guardwave.reducer.vocabulary import Route
 
 RECENT_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerAllotment:
-    """What one guard gives the owner in the foreground, with the version it was last seen with."""
+    """The owner's assignment by one guard in the foreground, with its last version."""
 
     guard: str
     version: str | None
@@ -46,13 +46,13 @@ class EvidenceSums:
 
     def plus(self, row: OwnerDay) -> "EvidenceSums":
         """Return the sums with one more owner-day."""
-        names = [each.name for each in fields(self)]
+        names = [field.name for field in fields(self)]
         return EvidenceSums(**{name: getattr(self, name) + getattr(row, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerEvidence:
-    """What the owner's prompts under one guard and wave added up to."""
+    """The sums of the owner's prompts under one guard and wave."""
 
     guard: str
     wave: int
@@ -61,7 +61,7 @@ class OwnerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class OwnerView:
-    """One owner, by pseudonym. `facts` None: nothing is known of it."""
+    """One owner, by pseudonym. `facts` None means that nothing is known of it."""
 
     pseudonym: str
     facts: OwnerFacts | None
@@ -73,28 +73,28 @@ class OwnerView:
 
 
 def owner_view(context: Context, environment: str, owner: str) -> OwnerView:
-    """Return what is known of an owner; its evidence of the last 14 days, today included.
+    """Return the view of an owner, with its evidence of the last 14 days, today included.
 
     Raises:
         NotFound: no such environment.
         InvalidField: the id cannot be an owner's.
     """
-    held = load_environment(context, environment)
+    stored = load_environment(context, environment)
     try:
-        pseudonym = pseudonym_of(bytes.fromhex(held.pseudonym_key), owner)
+        pseudonym = pseudonym_of(bytes.fromhex(stored.pseudonym_key), owner)
     except ValueError as error:
         raise InvalidField(str(error), pointer="/owner") from None
     today = context.clock.now().date()
     days = [today - timedelta(days=back) for back in range(RECENT_DAYS - 1, -1, -1)]
     facts = context.owners.facts(environment, [pseudonym]).get(pseudonym)
     trusted = trusted_producers(context, environment)
-    rollouts = context.environments.rollouts(held)
+    rollouts = context.environments.rollouts(stored)
     return OwnerView(
         pseudonym=pseudonym,
         facts=facts,
         trusted_producers=trusted,
         allotments=tuple(
-            _allotment(context, held, rollout, pseudonym, facts=facts, trusted=trusted)
+            _allotment(context, stored, rollout, pseudonym, facts=facts, trusted=trusted)
             for rollout in rollouts
         ),
         evidence=_evidence(context, pseudonym, days, rollouts, environment=environment),
@@ -115,7 +115,7 @@ def _allotment(
     today = context.clock.now().date()
     version = _version(facts, rollout, today)
     place = _place(context, rollout, pseudonym)
-    allotted = allot(
+    allotment = allot(
         rollout,
         facts,
         Question(version, Route.INTERACTIVE_FOREGROUND, today),
@@ -123,15 +123,15 @@ def _allotment(
         trusted_producers=trusted,
         is_latched=environment.latch is not None,
     )
-    sentence = sentence_of(rollout, allotted, place)
-    return OwnerAllotment(rollout.guard, version, allotted, place, sentence)
+    sentence = sentence_of(rollout, allotment, place)
+    return OwnerAllotment(rollout.guard, version, allotment, place, sentence)
 
 
 def _version(facts: OwnerFacts | None, rollout: Rollout, today: date) -> str | None:
-    """Return a recent version of the owner, a pinned one if there is one, as rosters do."""
-    seen = frozenset[str]() if facts is None else recent(facts.versions, today)
-    pinned = seen & set(rollout.version_pin)
-    return min(pinned or seen, default=None)
+    """Return a recent version of the owner, a pinned one if it has one, as rosters do."""
+    versions = frozenset[str]() if facts is None else recent(facts.versions, today)
+    pinned = versions & set(rollout.version_pin)
+    return min(pinned or versions, default=None)
 
 
 def _place(context: Context, rollout: Rollout, pseudonym: str) -> Place | None:
@@ -153,12 +153,12 @@ def _evidence(
     *,
     environment: str,
 ) -> tuple[OwnerEvidence, ...]:
-    """Return what the owner's days add up to, each guard's by the source of its rollout."""
+    """Return the sums of the owner's days by guard and wave, from the source of each rollout."""
     sources = {rollout.guard: rollout.evidence_source for rollout in rollouts}
     rows = context.evidence.owner_rows(environment, pseudonym, pack(pseudonym)[0], days)
     sums: defaultdict[tuple[str, int], EvidenceSums] = defaultdict(EvidenceSums)
-    for cell, row in rows:
-        if row.source is not sources.get(cell.guard, EvidenceSource.EVENTS):
+    for stratum, row in rows:
+        if row.source is not sources.get(stratum.guard, EvidenceSource.EVENTS):
             continue
-        sums[cell.guard, cell.wave] = sums[cell.guard, cell.wave].plus(row)
-    return tuple(OwnerEvidence(guard, wave, added) for (guard, wave), added in sorted(sums.items()))
+        sums[stratum.guard, stratum.wave] = sums[stratum.guard, stratum.wave].plus(row)
+    return tuple(OwnerEvidence(guard, wave, total) for (guard, wave), total in sorted(sums.items()))

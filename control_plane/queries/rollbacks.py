@@ -1,11 +1,9 @@
-"""The page that rolls an environment back."""
+"""Rollback page: the effect of a rollback now, and the violations of a latch."""
 
-from control_plane.commands.beginning_anew import to_begin_anew
-from control_plane.commands.changes import load_environment
-from control_plane.context import Context
-from control_plane.etags import environment_etag
-from control_plane.queries import cards
-from control_plane.queries.pages_changes import (
+from guardwave.control_plane.core.etags import environment_etag
+from guardwave.control_plane.core.state import ActorKind, Environment, Violation
+from guardwave.control_plane.queries import cards
+from guardwave.control_plane.queries.decision_models import (
     CohortMove,
     LatchPart,
     RollbackConsequence,
@@ -13,31 +11,34 @@ from control_plane.queries.pages_changes import (
     RollbackPage,
     ViolationLine,
 )
-from control_plane.state import ActorKind, Environment, Violation
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Mode
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment
+from guardwave.control_plane.rollouts.restart import rollouts_to_restart
+from guardwave.reducer.rollout.state import Rollout
+from guardwave.reducer.vocabulary import Mode
 
 VIOLATIONS_SHOWN = 20
 
 
 def rollback_page(context: Context, environment: str) -> RollbackPage:
-    """Return what rolling back would do now, and the last time it happened.
+    """Return the effect of a rollback now, and the last rollback.
 
     Raises:
         NotFound: no such environment.
     """
-    held = load_environment(context, environment)
-    anew = {each.guard for each in to_begin_anew(context, held, guards=held.guards)}
-    last = context.incidents.rollback(environment, held.rollbacks)
+    stored = load_environment(context, environment)
+    to_restart = rollouts_to_restart(context, stored, guards=stored.guards)
+    restarts = {rollout.guard for rollout in to_restart}
+    last = context.incidents.rollback(environment, stored.rollbacks)
     return RollbackPage(
         frame=cards.frame(context),
         environment=environment,
-        etag=environment_etag(held),
+        etag=environment_etag(stored),
         consequences=tuple(
-            _consequence(context, rollout, begins_anew=rollout.guard in anew)
-            for rollout in context.environments.rollouts(held)
+            _consequence(context, rollout, restarts=rollout.guard in restarts)
+            for rollout in context.environments.rollouts(stored)
         ),
-        latched=_latched(context, held),
+        latched=_latch_part(context, stored),
         last=None
         if last is None
         else RollbackLine(
@@ -50,16 +51,18 @@ def rollback_page(context: Context, environment: str) -> RollbackPage:
     )
 
 
-def _latched(context: Context, environment: Environment) -> LatchPart | None:
+def _latch_part(context: Context, environment: Environment) -> LatchPart | None:
     latch = cards.latch_view(environment)
     if latch is None:
         return None
     found = context.incidents.violations(environment.name)
     is_open = cards.open_violations(environment)
-    upto = [each for each in reversed(found) if each.id <= latch.newest_violation]
+    up_to_latch = [
+        violation for violation in reversed(found) if violation.id <= latch.newest_violation
+    ]
     return LatchPart(
         latch=latch,
-        violations=tuple(map(_line, upto[: min(max(is_open, 1), VIOLATIONS_SHOWN)])),
+        violations=tuple(map(_line, up_to_latch[: min(max(is_open, 1), VIOLATIONS_SHOWN)])),
         open_violations=is_open,
     )
 
@@ -75,7 +78,7 @@ def _line(violation: Violation) -> ViolationLine:
     )
 
 
-def _consequence(context: Context, rollout: Rollout, *, begins_anew: bool) -> RollbackConsequence:
+def _consequence(context: Context, rollout: Rollout, *, restarts: bool) -> RollbackConsequence:
     wave = cards.open_wave(context, rollout)
     newest = context.gates.newest_done(rollout.environment, rollout.guard)
     is_current = newest is not None and newest.generation == rollout.generation
@@ -90,7 +93,7 @@ def _consequence(context: Context, rollout: Rollout, *, begins_anew: bool) -> Ro
             for line in lines
             if line.mode.rank > Mode.SHADOW.rank
         ),
-        begins_anew=begins_anew,
+        restarts=restarts,
         wave=None if wave is None else cards.progress_of(context, rollout, wave),
         evaluation=cards.gate_summary(newest) if newest is not None and is_current else None,
     )

@@ -1,12 +1,12 @@
-"""The credentials there are, without anything that could be used as one."""
+"""Token views: the credentials of the control plane, without their secrets."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from control_plane.context import Context
-from control_plane.errors import NotFound
-from control_plane.stores.credentials import Token
-from reducer.vocabulary import Role
+from guardwave.control_plane.core.errors import NotFound
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.credentials import Token
+from guardwave.reducer.vocabulary import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,25 @@
-"""The violated invariants of a guard, as they were recorded."""
+"""Recorded violations: the violated invariants of a guard, in pages."""
 
-from control_plane.commands.changes import load_rollout
-from control_plane.context import Context
-from control_plane.state import Violation
+from guardwave.control_plane.core.state import Violation
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_rollout
 
 
 def recorded_violations(
     context: Context, environment: str, guard: str, *, before: int | None, limit: int
 ) -> tuple[tuple[Violation, ...], str | None]:
-    """Return up to `limit` violations, newest first, and the cursor of those that follow.
+    """Return up to `limit` violations, newest first, and the cursor of the next ones.
 
-    Their numbers count over all guards of the environment; `before` is one of them.
+    `before` is the number of a violation; numbers count over all guards of the environment.
 
     Raises:
         NotFound: no such rollout.
     """
     load_rollout(context, environment, guard)
     found = [
-        each
-        for each in reversed(context.incidents.violations(environment))
-        if each.guard == guard and (before is None or each.id < before)
+        violation
+        for violation in reversed(context.incidents.violations(environment))
+        if violation.guard == guard and (before is None or violation.id < before)
     ]
     shown = tuple(found[:limit])
     return shown, str(shown[-1].id) if len(found) > limit else None

@@ -1,4 +1,4 @@
-"""What counters of a rollout's hosts say: transitions by any of their labels, and executions."""
+"""Counter volumes: the transitions and tool executions that a rollout's hosts counted."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,15 +7,15 @@ from datetime import date, timedelta
 from enum import StrEnum
 from hashlib import sha256
 
-from control_plane.commands.changes import load_rollout
-from control_plane.context import Context
-from control_plane.queries.evidence import DayRange
-from control_plane.stores.evidence_pages import Counted
-from reducer import contract
-from reducer.vocabulary import ExecutionStatus, Mode
+from guardwave.control_plane.queries.evidence import DayRange
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_rollout
+from guardwave.control_plane.stores.evidence.pages import CounterTotal
+from guardwave.reducer import contract
+from guardwave.reducer.vocabulary import ExecutionStatus, Mode
 
 RECENT_DAYS = 14
-# What the store adds up under one name when a cell and day have too many counters.
+# The name under which the store sums the rest when a stratum and day have too many counters.
 _SHARED = "other"
 
 
@@ -53,9 +53,9 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class TransitionCount:
-    """How many transitions had these values, in the order of the dimensions asked for.
+    """The number of transitions with these values, in the order of the requested dimensions.
 
-    None is a label that the points do not carry, or a mode that they do not name.
+    None is a label or a mode that the points lack.
     """
 
     values: tuple[str | None, ...]
@@ -69,7 +69,7 @@ class TransitionCount:
 
 @dataclass(frozen=True, slots=True)
 class TransitionVolume:
-    """Counts in the order of their values; `shared` counts of any kind were told apart no more."""
+    """Counts in the order of their values; `shared` counts of any kind are no longer separate."""
 
     counts: tuple[TransitionCount, ...]
     total: int
@@ -101,7 +101,7 @@ class ExecutionCount:
 def transition_volume(
     context: Context, environment: str, guard: str, *, days: DayRange, by: Sequence[Dimension]
 ) -> TransitionVolume:
-    """Count the transitions of days, the last 14 where none are named, by dimensions.
+    """Count the transitions of these days, by default the last 14, by dimensions.
 
     Raises:
         NotFound: no such environment or rollout.
@@ -109,14 +109,14 @@ def transition_volume(
     """
     counts: Counter[tuple[str | None, ...]] = Counter()
     shared = 0
-    for told in _counted(context, environment, guard, days):
-        metric, labels = _read(told.counter)
+    for item in _counter_totals(context, environment, guard, days):
+        metric, labels = _parse(item.counter)
         if metric == contract.TRANSITIONS_METRIC:
-            counts[tuple(_value(each, told, labels) for each in by)] += told.total
-        elif told.counter == _SHARED:
-            shared += told.total
-    found = (TransitionCount(*each) for each in counts.items())
-    ordered = tuple(sorted(found, key=lambda each: [value or "" for value in each.values]))
+            counts[tuple(_value(dimension, item, labels) for dimension in by)] += item.total
+        elif item.counter == _SHARED:
+            shared += item.total
+    transitions = (TransitionCount(*entry) for entry in counts.items())
+    ordered = tuple(sorted(transitions, key=lambda row: [value or "" for value in row.values]))
     return TransitionVolume(ordered, counts.total(), shared)
 
 
@@ -125,52 +125,54 @@ def execution_counts(
 ) -> tuple[ExecutionCount, ...]:
     """Count tool executions by day, version and mode; days and errors as for transitions."""
     counts: defaultdict[tuple[date, str, Mode | None], Counter[str]] = defaultdict(Counter)
-    for told in _counted(context, environment, guard, days):
-        metric, labels = _read(told.counter)
+    for item in _counter_totals(context, environment, guard, days):
+        metric, labels = _parse(item.counter)
         if metric == contract.EXECUTIONS_METRIC:
-            of = (told.day, told.cell.version, told.cell.mode)
-            counts[of][labels.get("execution.status", "")] += told.total
-    found = (
-        ExecutionCount(*of, told[ExecutionStatus.SUCCESS], told[ExecutionStatus.ERROR])
-        for of, told in counts.items()
+            group = (item.day, item.stratum.version, item.stratum.mode)
+            counts[group][labels.get("execution.status", "")] += item.total
+    executions = (
+        ExecutionCount(*group, statuses[ExecutionStatus.SUCCESS], statuses[ExecutionStatus.ERROR])
+        for group, statuses in counts.items()
     )
-    return tuple(sorted(found, key=lambda each: (each.day, each.version, each.mode or "")))
+    return tuple(sorted(executions, key=lambda row: (row.day, row.version, row.mode or "")))
 
 
-def _counted(context: Context, environment: str, guard: str, days: DayRange) -> Iterator[Counted]:
+def _counter_totals(
+    context: Context, environment: str, guard: str, days: DayRange
+) -> Iterator[CounterTotal]:
     load_rollout(context, environment, guard)
     if days == DayRange(None, None):
         today = context.clock.now().date()
         days = DayRange(today - timedelta(days=RECENT_DAYS - 1), None)
-    held = days.held(context.evidence.days(environment))
-    cells = [
-        each
-        for each in context.pages.cells(environment)
-        if each.cell.guard == guard and each.cell.cohort is None
+    selected = days.select(context.evidence.days(environment))
+    strata = [
+        stratum
+        for stratum in context.pages.strata(environment)
+        if stratum.stratum.guard == guard and stratum.stratum.cohort is None
     ]
-    for day in held:
-        yield from context.pages.counters(environment, cells, day)
+    for day in selected:
+        yield from context.pages.counters(environment, strata, day)
 
 
-def _read(counter: str) -> tuple[str, dict[str, str]]:
-    """Return the metric and the labels of a counter's name, as intake wrote it."""
-    metric, _, told = counter.removesuffix("}").partition("{")
-    pairs = (pair.partition("=") for pair in told.split(",") if pair)
+def _parse(counter: str) -> tuple[str, dict[str, str]]:
+    """Return the metric and the labels in a counter's name, as intake wrote it."""
+    metric, _, text = counter.removesuffix("}").partition("{")
+    pairs = (pair.partition("=") for pair in text.split(",") if pair)
     return metric, {label: value for label, _, value in pairs}
 
 
-def _value(dimension: Dimension, told: Counted, labels: dict[str, str]) -> str | None:
+def _value(dimension: Dimension, item: CounterTotal, labels: dict[str, str]) -> str | None:
     match dimension:
         case Dimension.DAY:
-            return told.day.isoformat()
+            return item.day.isoformat()
         case Dimension.VERSION:
-            return told.cell.version
+            return item.stratum.version
         case Dimension.MODE:
-            return told.cell.mode
+            return item.stratum.mode
         case _:
             return labels.get(_LABELS[dimension])
 
 
 def _cursor(values: Sequence[str | None]) -> str:
-    named = "\x00".join("\x01" if value is None else value for value in values)
-    return sha256(named.encode()).hexdigest()[:16]
+    key = "\x00".join("\x01" if value is None else value for value in values)
+    return sha256(key.encode()).hexdigest()[:16]

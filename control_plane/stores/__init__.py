@@ -1,1 +1,18 @@
-"""Plain classes over a Redis connection; keys are made in this package and nowhere else."""
+"""Stores: plain classes over a Redis connection; no other package makes keys."""
+
+__all__ = [
+    "audit",
+    "codec",
+    "credentials",
+    "demo",
+    "environments",
+    "evidence",
+    "gates",
+    "idempotency",
+    "incidents",
+    "jobs",
+    "keys",
+    "owners",
+    "plans",
+    "server",
+]

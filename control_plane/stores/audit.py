@@ -1,4 +1,4 @@
-"""Verifying an audit chain: pure, over the entries as they are stored."""
+"""Audit chain: its stored entries and their verification, without the store."""
 
 import json
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ class StoredEntry(NamedTuple):
 
 
 class ChainFault(NamedTuple):
-    """The first place, counted from 1, where a chain is broken, and what is wrong there."""
+    """The first broken place of a chain, counted from 1, and what is wrong there."""
 
     place: int
     sentence: str
 
 
 def verify(chain: Sequence[StoredEntry], *, head: str) -> ChainFault | None:
-    """Return the first fault of a chain that is given from its first entry on; None if it is whole.
+    """Return the first fault of a chain, None if it is intact; `chain` begins at its first entry.
 
-    `head` is the hash of the last entry as the environment states it ("" for no entry at all), so
-    that entries missing at the end are noticed. An edit, a drop and a swap each break a hash, a
-    link or the numbering.
+    `head` is the hash of the last entry according to the environment ("" for no entry), so that
+    entries missing at the end are noticed. An edit, a drop and a swap each break a hash, a link or
+    the numbering.
     """
     previous = ""
     for place, entry in enumerate(chain, start=1):
@@ -48,5 +48,5 @@ def _fault(entry: StoredEntry, place: int, previous: str) -> str | None:
     if fields.get("previous") != previous:
         return f"it follows {fields.get('previous')!r}, the entry before it is {previous!r}"
     if fields.get("sequence") != place:
-        return f"it says that it is number {fields.get('sequence')}"
+        return f"its number is {fields.get('sequence')}, not {place}"
     return None

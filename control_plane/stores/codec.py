@@ -1,7 +1,8 @@
-"""How frozen values become stored JSON and come back, checked by their types."""
+"""Codec: stored values as JSON, checked by their types, and MessagePack for the functions."""
 
 from typing import TypeVar
 
+import msgpack  # type: ignore[import-untyped]  # the package ships no types
 from pydantic import TypeAdapter
 
 Value = TypeVar("Value")
@@ -30,5 +31,19 @@ def decode(kind: type[Value], stored: bytes | str) -> Value:
     """
     value = _adapter(kind).validate_json(stored)
     if not isinstance(value, kind):
-        raise ValueError(f"{type(value).__name__} is stored where {kind.__name__} was due")
+        raise ValueError(f"{type(value).__name__} is stored where {kind.__name__} was expected")
+    return value
+
+
+def pack(value: object) -> bytes:
+    """Return lists, dicts, texts, whole numbers and booleans as MessagePack.
+
+    Bytes are packed as text: the store's reader (Lua's cmsgpack) does not know the bin type.
+    """
+    return bytes(msgpack.packb(value, use_bin_type=False))
+
+
+def unpack(packed: bytes) -> object:
+    """Return a value that a store function packed. An empty Lua table comes back as a list."""
+    value: object = msgpack.unpackb(packed)
     return value

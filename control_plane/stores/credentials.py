@@ -1,4 +1,4 @@
-"""Tokens, hashed at rest, and one-time sign-in codes."""
+"""Credentials: tokens (only their hashes are stored), sign-in codes and browser sessions."""
 
 import secrets
 from dataclasses import dataclass
@@ -7,11 +7,16 @@ from hashlib import sha256
 
 from redis import Redis
 
-from control_plane.stores.codec import decode, encode
-from control_plane.stores.connection import unavailable
-from control_plane.stores.keys import SESSION_KEY, TOKENS, TOKENS_REVISION, session, sign_in_code
-from control_plane.stores.replies import octets, text
-from reducer.vocabulary import Role
+from guardwave.control_plane.stores.codec import decode, encode
+from guardwave.control_plane.stores.keys import (
+    SESSION_KEY,
+    TOKENS,
+    TOKENS_REVISION,
+    session,
+    sign_in_code,
+)
+from guardwave.control_plane.stores.server import reply_bytes, reply_text, translate_store_errors
+from guardwave.reducer.vocabulary import Role
 
 CODE_TTL_S = 900
 SESSION_TTL_S = 12 * 3600
@@ -32,17 +37,17 @@ class Token:
 
 
 def hash_secret(secret: str) -> str:
-    """Return what is stored of a secret: its SHA-256, hexadecimal."""
+    """Return the stored form of a secret: its SHA-256, hexadecimal."""
     return sha256(secret.encode()).hexdigest()
 
 
 class CredentialStore:
-    """All tokens. Every change moves one revision that the web workers poll."""
+    """All tokens. Every change raises one revision that the web workers poll."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    @unavailable()
+    @translate_store_errors()
     def save(self, token: Token) -> None:
         """Keep a token, new or changed."""
         pipe = self._redis.pipeline(transaction=True)
@@ -50,50 +55,50 @@ class CredentialStore:
         pipe.incr(TOKENS_REVISION)
         pipe.execute()
 
-    @unavailable()
+    @translate_store_errors()
     def token(self, token_id: str) -> Token | None:
-        """Return one token, None when there is none of this id."""
+        """Return one token; None when there is none with this id."""
         stored = self._redis.hget(TOKENS, token_id)
         return None if stored is None else decode(Token, stored)
 
-    @unavailable()
+    @translate_store_errors()
     def tokens(self) -> tuple[Token, ...]:
         """Return all tokens, revoked ones too, oldest first."""
         found = (decode(Token, stored) for stored in self._redis.hvals(TOKENS))
         return tuple(sorted(found, key=_age))
 
-    @unavailable()
+    @translate_store_errors()
     def save_code(self, code: str, token_id: str) -> None:
         """Keep a one-time sign-in code for 15 minutes."""
         self._redis.set(sign_in_code(hash_secret(code)), token_id, ex=CODE_TTL_S)
 
-    @unavailable()
+    @translate_store_errors()
     def take_code(self, code: str) -> str | None:
-        """Return the token id of a code and forget the code; None when it was used or is old."""
+        """Return the token id of a code and delete the code; None when it was used or is old."""
         stored = self._redis.getdel(sign_in_code(hash_secret(code)))
-        return None if stored is None else text(stored)
+        return None if stored is None else reply_text(stored)
 
-    @unavailable()
+    @translate_store_errors()
     def save_session(self, secret: str, token_id: str) -> None:
-        """Keep a signed-in browser for 12 hours, by the digest of what its cookie holds."""
+        """Keep a browser session for 12 hours, by the digest of its cookie's secret."""
         self._redis.set(session(hash_secret(secret)), token_id, ex=SESSION_TTL_S)
 
-    @unavailable()
+    @translate_store_errors()
     def session(self, secret: str) -> str | None:
         """Return the token id of a session; None when it ended."""
         stored = self._redis.get(session(hash_secret(secret)))
-        return None if stored is None else text(stored)
+        return None if stored is None else reply_text(stored)
 
-    @unavailable()
+    @translate_store_errors()
     def end_session(self, secret: str) -> None:
-        """Forget a session."""
+        """Delete a session."""
         self._redis.delete(session(hash_secret(secret)))
 
-    @unavailable()
+    @translate_store_errors()
     def session_key(self) -> bytes:
         """Return the key that signs session cookies, made once and shared by all web workers."""
         self._redis.set(SESSION_KEY, secrets.token_hex(32), nx=True)
-        return octets(self._redis.get(SESSION_KEY))
+        return reply_bytes(self._redis.get(SESSION_KEY))
 
 
 def _age(token: Token) -> tuple[datetime, str]:

@@ -1,4 +1,4 @@
-"""Stored answers of requests that carried an Idempotency-Key.
+"""Idempotency: stored answers of requests that carried an Idempotency-Key.
 
 Draft draft-ietf-httpapi-idempotency-key-header-07: same key and payload, the same answer.
 """
@@ -7,27 +7,31 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from control_plane.stores.connection import unavailable
-from control_plane.stores.keys import EnvironmentKeys
-from control_plane.stores.replies import octets, text, whole
+from guardwave.control_plane.stores.keys import EnvironmentKeys
+from guardwave.control_plane.stores.server import (
+    reply_bytes,
+    reply_int,
+    reply_text,
+    translate_store_errors,
+)
 
 KEEP_S = 24 * 3600
 RUNNING_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RequestInProgress:
     """The first request with this key has not been answered yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class OtherPayload:
+class PayloadMismatch:
     """The key was used before with another payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What the first request was answered."""
+    """The answer to the first request with this key."""
 
     status: int
     headers: str
@@ -40,11 +44,11 @@ class IdempotencyStore:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    @unavailable()
+    @translate_store_errors()
     def claim(
         self, environment: str, digest: str, payload_hash: str
-    ) -> StoredAnswer | Running | OtherPayload | None:
-        """Claim the key for a request; None means: it is new, go on and `keep` the answer.
+    ) -> StoredAnswer | RequestInProgress | PayloadMismatch | None:
+        """Claim the key for a request; None means that it is new: go on, then `keep` the answer.
 
         A claim without an answer ends after a minute, so that a dead worker blocks nobody for long.
         """
@@ -53,16 +57,16 @@ class IdempotencyStore:
         pipe.hsetnx(key, "payload", payload_hash)
         pipe.expire(key, RUNNING_S, nx=True)
         pipe.hmget(key, ["payload", "status", "headers", "body"])
-        is_new, _, (held, status, headers, body) = pipe.execute()
+        is_new, _, (first_payload, status, headers, body) = pipe.execute()
         if is_new:
             return None
-        if text(held) != payload_hash:
-            return OtherPayload()
+        if reply_text(first_payload) != payload_hash:
+            return PayloadMismatch()
         if status is None:
-            return Running()
-        return StoredAnswer(whole(status), text(headers), octets(body))
+            return RequestInProgress()
+        return StoredAnswer(reply_int(status), reply_text(headers), reply_bytes(body))
 
-    @unavailable()
+    @translate_store_errors()
     def keep(self, environment: str, digest: str, answer: StoredAnswer) -> None:
         """Keep the answer of a claimed key for 24 hours."""
         key = EnvironmentKeys(environment).idempotency(digest)
@@ -73,7 +77,7 @@ class IdempotencyStore:
         pipe.expire(key, KEEP_S)
         pipe.execute()
 
-    @unavailable()
+    @translate_store_errors()
     def release(self, environment: str, digest: str) -> None:
-        """Forget a claim whose request failed, so that it may be sent again."""
+        """Remove the claim of a failed request, so that it may be sent again."""
         self._redis.delete(EnvironmentKeys(environment).idempotency(digest))

@@ -1,4 +1,4 @@
-"""The worker's queue per environment, under a fenced lease, and intake's heartbeats."""
+"""Jobs: the worker's queue of each environment under a fenced lease, and intake's heartbeats."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,20 +6,18 @@ from itertools import pairwise
 
 from redis import Redis
 
-from control_plane.stores.codec import decode, encode
-from control_plane.stores.connection import unavailable
-from control_plane.stores.functions import call
-from control_plane.stores.keys import EnvironmentKeys
-from control_plane.stores.replies import whole
+from guardwave.control_plane.stores.codec import decode, encode
+from guardwave.control_plane.stores.keys import EnvironmentKeys
+from guardwave.control_plane.stores.server import call, reply_int, translate_store_errors
 
 LEASE_MS = 5_000
-# How often intake shows that it is up: the refresher's period, and what an outage is told within.
+# How often intake shows that it is up, which is the precision of an outage.
 HEARTBEAT_S = 20
 HEARTBEATS_KEPT_S = 3 * 86_400
 
 
 class JobKind(StrEnum):
-    """What the worker can be asked to do."""
+    """The kinds of work that the worker does."""
 
     EVALUATE = "evaluate"
     PROMOTE = "promote"
@@ -28,7 +26,7 @@ class JobKind(StrEnum):
 
 
 class IntakeDoor(StrEnum):
-    """Where telemetry comes in: by which process a heartbeat is."""
+    """The doors of intake, each with heartbeats of its own."""
 
     HTTP = "http"
     GRPC = "grpc"
@@ -36,7 +34,7 @@ class IntakeDoor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work: the number is of the evaluation, promotion, wave or plan it is about."""
+    """One piece of work; `number` is that of its evaluation, promotion, wave or plan."""
 
     kind: JobKind
     guard: str
@@ -49,23 +47,23 @@ class JobStore:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    @unavailable()
+    @translate_store_errors()
     def put(self, environment: str, job: Job) -> None:
         """Queue a job."""
         self._redis.lpush(EnvironmentKeys(environment).jobs, encode(job))
 
-    @unavailable()
+    @translate_store_errors()
     def lease(self, environment: str, holder: str) -> int:
-        """Hold or renew the environment's lease for 5 s; its fence, or 0 when another holds it."""
+        """Take or renew the environment's lease for 5 s; return its fence, 0 if it is held."""
         names = [EnvironmentKeys(environment).lease]
-        return whole(call(self._redis, "gw_lease", keys=names, arguments=(holder, LEASE_MS)))
+        return reply_int(call(self._redis, "gw_lease", keys=names, arguments=(holder, LEASE_MS)))
 
-    @unavailable()
+    @translate_store_errors()
     def take(self, environment: str) -> Job | None:
-        """Take the oldest job, for the lease's holder; it stays taken until it is done.
+        """Take the oldest job for the lease's holder; the job stays taken until it is complete.
 
-        A holder works on one job at a time, so one that is taken already was begun by a worker
-        that died, or its taking was lost on the way to this one: it is answered again.
+        A holder works on one job at a time. If a job is taken already, the worker that took it
+        died, or the reply to this worker was lost; the same job is returned again.
         """
         keys = EnvironmentKeys(environment)
         stored = self._redis.lindex(keys.taken_jobs, -1)
@@ -73,55 +71,53 @@ class JobStore:
             stored = self._redis.lmove(keys.jobs, keys.taken_jobs, "RIGHT", "LEFT")
         return None if stored is None else decode(Job, stored)
 
-    @unavailable()
-    def done(self, environment: str, job: Job) -> None:
-        """Forget a taken job."""
+    @translate_store_errors()
+    def complete(self, environment: str, job: Job) -> None:
+        """Remove a taken job."""
         self._redis.lrem(EnvironmentKeys(environment).taken_jobs, 1, encode(job).decode())
 
-    @unavailable()
+    @translate_store_errors()
     def release(self, environment: str) -> None:
-        """Give the environment's lease up, with whatever jobs were queued meanwhile done."""
+        """Give up the environment's lease, and delete its jobs: their work is done."""
         keys = EnvironmentKeys(environment)
         self._redis.delete(keys.lease, keys.jobs, keys.taken_jobs)
 
-    @unavailable()
+    @translate_store_errors()
     def beat(
         self, environment: str, wall_second: int, *, door: IntakeDoor = IntakeDoor.HTTP
     ) -> None:
-        """Remember for three days that intake was up at a door in this wall-clock second."""
+        """Record for three days that intake was up at a door in this wall-clock second."""
         key = _heartbeats(environment, door)
         pipe = self._redis.pipeline(transaction=False)
         pipe.zadd(key, {str(wall_second): wall_second})
         pipe.zremrangebyscore(key, "-inf", wall_second - HEARTBEATS_KEPT_S)
         pipe.execute()
 
-    @unavailable()
+    @translate_store_errors()
     def longest_outage(
         self, environment: str, start: float, end: float, *, now: float
     ) -> float | None:
         """Return the longest time between two heartbeats that touches [start, end), in seconds.
 
-        All times are wall-clock seconds. A heartbeat vouches for its own second and no more: to the
-        second, an outage is told as at least as long as it was and at most `HEARTBEAT_S` longer,
-        and where there was none that is `HEARTBEAT_S`. One over a bound of the interval counts
-        whole: from the last heartbeat up to `start`, or from `start` when there is none, to the
-        first one from `end` on, or to `now` when there is none yet. None when there is no heartbeat
-        before `end`: nothing shows that intake was up.
+        All times are wall-clock seconds. A heartbeat proves its own second only: the result is at
+        least as long as the outage, at most `HEARTBEAT_S` longer, and `HEARTBEAT_S` without one.
+        An outage across a bound of the interval counts whole: from the last heartbeat up to
+        `start` (or from `start` when there is none) to the first one from `end` on (or to `now`
+        when there is none yet). None when there is no heartbeat before `end`: nothing shows that
+        intake was up.
 
-        The longer one of HTTP and gRPC stands. gRPC need not be open: in an interval without a
-        heartbeat of it none is missing, and before its first one in three days none is, either.
+        The longer outage of HTTP and gRPC counts. gRPC need not be open: it has no outage in an
+        interval without a heartbeat of it, and none before its first heartbeat in three days.
         """
-        before, within, after = self._around(environment, IntakeDoor.HTTP, start, end)
+        before, within, after = self._beats_around(environment, IntakeDoor.HTTP, start, end)
         if not before and not within:
             return None
-        beats = [*(before or [start]), *within, *(after or [max(now, end)])]
-        before, within, after = self._around(environment, IntakeDoor.GRPC, start, end)
-        optional = [*before, *within, *(after or [max(now, end)])] if within else []
-        return max(
-            later - earlier for each in (beats, optional) for earlier, later in pairwise(each)
-        )
+        http = [*(before or [start]), *within, *(after or [max(now, end)])]
+        before, within, after = self._beats_around(environment, IntakeDoor.GRPC, start, end)
+        grpc = [*before, *within, *(after or [max(now, end)])] if within else []
+        return max(later - earlier for beats in (http, grpc) for earlier, later in pairwise(beats))
 
-    def _around(
+    def _beats_around(
         self, environment: str, door: IntakeDoor, start: float, end: float
     ) -> tuple[list[float], list[float], list[float]]:
         """Return the last heartbeat up to `start`, all up to `end`, and the first from `end` on."""

@@ -1,4 +1,4 @@
-"""Every key of the store, made here and nowhere else.
+"""Store keys: every key, made here and nowhere else.
 
 All control-plane keys of an environment share the slot `{environment}`; all evidence of an owner
 shares `{environment:shard}`, so that one atomic function call may touch them on a cluster.
@@ -17,7 +17,7 @@ SHARD = 0
 
 
 def session(digest: str) -> str:
-    """A signed-in browser, by the digest of what its cookie holds."""
+    """A browser session, by the digest of its cookie's secret."""
     return f"{{guardwave}}:session:{digest}"
 
 
@@ -59,17 +59,17 @@ class EnvironmentKeys:
 
     @property
     def taken_jobs(self) -> str:
-        """LIST of jobs that the lease's holder works on."""
+        """LIST of jobs that the lease's holder is working on."""
         return f"jobs:{{{self.environment}}}:taken"
 
     @property
     def lease(self) -> str:
-        """STRING: which worker holds the environment's jobs."""
+        """HASH of the worker that holds the environment's jobs, and its fence."""
         return f"lease:{{{self.environment}}}"
 
     @property
-    def importing(self) -> str:
-        """STRING: which import of evidence is under way."""
+    def import_lock(self) -> str:
+        """STRING: the holder of the import of evidence that is under way."""
         return f"im:{{{self.environment}}}"
 
     @property
@@ -79,7 +79,7 @@ class EnvironmentKeys:
 
     @property
     def grpc_heartbeats(self) -> str:
-        """The same of intake over gRPC, on days on which it is opened."""
+        """The same of intake over gRPC, on days on which it is open."""
         return f"hb:{{{self.environment}}}:grpc"
 
     def rollout(self, guard: str) -> str:
@@ -144,27 +144,27 @@ class EvidenceKeys:
         return f"{{{self.environment}:{self.shard}}}"
 
     @property
-    def cells(self) -> str:
-        """HASH cell name -> small integer, `#` and the integer -> name, `#` -> the last integer.
+    def strata(self) -> str:
+        """HASH stratum name -> small integer, `#` and the integer -> name, `#` -> the last integer.
 
-        `#` and the name -> the number of the day on which it was used last and the budget that it
-        counts in; a budget, `#vouched:` or `#volume:` and the producer -> how many it brought.
+        `#` and the name -> the number of the day on which it was used last, and its budget; a
+        budget (`#vouched:` or `#volume:`, and the producer) -> how many strata it brought.
         """
         return f"cells:{self.slot}"
 
     @property
     def facts(self) -> str:
-        """HASH pseudonym -> facts that a person or an import stated."""
+        """HASH pseudonym -> the facts that a person or an import stated."""
         return f"of:{self.slot}"
 
     @property
-    def sightings(self) -> str:
-        """HASH pseudonym -> versions, producers and days learned from accepted records."""
+    def activity(self) -> str:
+        """HASH pseudonym -> versions, producers and days seen in accepted records."""
         return f"ow:{self.slot}"
 
     @property
     def owner_changes(self) -> str:
-        """ZSET pseudonym -> number of the last change of its facts or sightings."""
+        """ZSET pseudonym -> number of the last change of its facts or activity."""
         return f"oc:{self.slot}"
 
     @property
@@ -179,7 +179,7 @@ class EvidenceKeys:
 
     @property
     def suspects(self) -> str:
-        """ZSET prompt state key suffix -> second at which a delayed invariant is decided."""
+        """ZSET prompt state key suffix -> second at which a suspected violation is decided."""
         return f"iv:{self.slot}"
 
     @property
@@ -194,16 +194,16 @@ class EvidenceKeys:
 
     @property
     def instances(self) -> str:
-        """HASH digest of a process -> JSON: counts of what its clock or its deltas got wrong."""
+        """HASH digest of a process -> JSON: its late and future records, and gaps in its deltas."""
         return f"hi:{self.slot}"
 
     @property
     def treated(self) -> str:
-        """HASH of records by guard, mode above shadow and generation of their assignment ids."""
+        """HASH of records by guard, mode above shadow, and generation of their assignment ids."""
         return f"ti:{self.slot}"
 
     def stream(self, suffix: str) -> str:
-        """STRING: what is known of a stream of metric points."""
+        """STRING: the state of one stream of metric points."""
         return f"cs:{self.slot}:{suffix}"
 
     @property
@@ -214,33 +214,32 @@ class EvidenceKeys:
     def day(self, day: date) -> str:
         """HASH of the day's seal and of its sums over this shard.
 
-        Of the seal, `sealed_at` is when the day was sealed, `outage` the longest outage of intake
-        in seconds ('' when no heartbeat tells), `revision` how often a sum changed since.
+        Seal: `sealed_at` is when the day was sealed, `outage` the longest outage of intake in
+        seconds ('' when no heartbeat shows it), `revision` how often a sum changed since.
 
-        Of prompts by events: `h0` to `h23` are those that started in each hour (an end without a
-        start counts as one), `ended` those of them that ended, `covered` those whose records are
-        all there, `called` those that called tools of hosts that tell of prompts in parts,
-        `told:` and a version those that trusted producers told of.
+        Prompts by events: `h0` to `h23` started in each hour (an end without a start counts as
+        one), `ended` ended, `covered` have all their records, `called` called tools on hosts that
+        report prompts in parts, `told:` and a version were reported by trusted producers.
 
-        Of records: `records` of the contract check, `conforming` those of them that met the
-        contract, `unnumbered` transitions without a sequence number.
+        Records: `records` are those of the contract check, `conforming` met the contract,
+        `unnumbered` are transitions without a sequence number.
 
-        Of metric points, with what came since the day before, across midnight, beside it once more
-        under `_since`: `counted` and `counted_since` are transitions that hosts without sequence
-        numbers count (`SHOWS` 1 in the Lua library), `witnessed` and `witnessed_since` what other
-        counters of such hosts count (`SHOWS` 2); `shown:` and `shown_since:`, with guard, `|` and
-        version, starts that counters of trusted producers count. `smeared` are points that tell of
-        a midnight's both sides, `overflowed` those whose attributes an SDK left out.
+        Metric points: `counted` are transitions counted by hosts without sequence numbers (`SHOWS`
+        1 in the Lua library), `witnessed` what other counters of such hosts count (`SHOWS` 2),
+        `shown:` with guard, `|` and version are starts in counters of trusted producers. The part
+        that was counted across midnight is added once more under `counted_since`,
+        `witnessed_since` and `shown_since:`. `smeared` are points that cover both sides of a
+        midnight, `overflowed` points whose attributes an SDK left out.
 
         With `c` before their names `h0` to `h23`, `ended`, `records`, `conforming`, `smeared` and
-        `overflowed` are the same of evidence by counters, which owners are behind.
+        `overflowed` are the same for the evidence by counters of single owners.
         """
         return f"dy:{self.slot}:{day.isoformat()}"
 
-    def owner_days(self, cell: int, day: date, bucket: int) -> str:
-        """HASH pseudonym -> packed sums, one of 256 buckets of a cell and day."""
-        return f"od:{self.slot}:{cell}:{day.isoformat()}:{bucket:02x}"
+    def owner_days(self, stratum: int, day: date, bucket: int) -> str:
+        """HASH pseudonym -> packed sums, in one of the 256 buckets of a stratum and day."""
+        return f"od:{self.slot}:{stratum}:{day.isoformat()}:{bucket:02x}"
 
-    def counters(self, cell: int, day: date) -> str:
-        """HASH of volume counters of a cell and day."""
-        return f"ct:{self.slot}:{cell}:{day.isoformat()}"
+    def counters(self, stratum: int, day: date) -> str:
+        """HASH of volume counters of a stratum and day."""
+        return f"ct:{self.slot}:{stratum}:{day.isoformat()}"

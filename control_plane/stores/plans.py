@@ -1,40 +1,39 @@
-"""Plans of waves to come: numbered, asked for by a person, made by the worker."""
+"""Plans of future waves: numbered, requested by a person and made by the worker."""
 
 from redis import Redis
 
-from control_plane.state import Plan
-from control_plane.stores.codec import decode, encode
-from control_plane.stores.connection import unavailable
-from control_plane.stores.keys import EnvironmentKeys
-from control_plane.stores.replies import whole
+from guardwave.control_plane.core.state import Plan
+from guardwave.control_plane.stores.codec import decode, encode
+from guardwave.control_plane.stores.keys import EnvironmentKeys
+from guardwave.control_plane.stores.server import reply_int, translate_store_errors
 
 
 class PlanStore:
-    """Plans of all environments. They decide nothing, so the last write of one stands."""
+    """Plans of all environments. They decide nothing, so the last write of each counts."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    @unavailable()
+    @translate_store_errors()
     def next_plan(self, environment: str, guard: str) -> int:
         """Return a new number for a plan."""
         return int(self._redis.incr(EnvironmentKeys(environment).plan_count(guard)))
 
-    @unavailable()
+    @translate_store_errors()
     def save(self, environment: str, plan: Plan) -> None:
-        """Keep a plan, pending or with what became of it."""
+        """Keep a plan, pending or finished."""
         self._redis.set(EnvironmentKeys(environment).plan(plan.guard, plan.id), encode(plan))
 
-    @unavailable()
+    @translate_store_errors()
     def plan(self, environment: str, guard: str, number: int) -> Plan | None:
-        """Return one plan, None when its number was never given."""
+        """Return one plan; None when its number was never used."""
         stored = self._redis.get(EnvironmentKeys(environment).plan(guard, number))
         return None if stored is None else decode(Plan, stored)
 
-    @unavailable()
+    @translate_store_errors()
     def count(self, environment: str, guard: str) -> int:
-        """Return the highest number given to a plan so far."""
-        return whole(self._redis.get(EnvironmentKeys(environment).plan_count(guard)))
+        """Return the highest number of a plan so far."""
+        return reply_int(self._redis.get(EnvironmentKeys(environment).plan_count(guard)))
 
     def newest(
         self, environment: str, guard: str, *, before: int | None = None, at_most: int
@@ -43,4 +42,4 @@ class PlanStore:
         last = self.count(environment, guard) if before is None else before - 1
         numbers = range(last, max(0, last - at_most), -1)
         found = (self.plan(environment, guard, number) for number in numbers)
-        return tuple(each for each in found if each is not None)
+        return tuple(plan for plan in found if plan is not None)

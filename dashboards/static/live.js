@@ -1,4 +1,4 @@
-// Keeps polling honest: silent while the tab is hidden, loud when the page stops being fresh.
+// Polling: pauses while the tab is hidden, and shows a banner when an answer fails.
 "use strict";
 
 const stale = () => document.getElementById("stale");

@@ -1,4 +1,4 @@
-// Changes the look where the page stands, so that nothing typed is lost; without it the form is sent.
+// Changes the theme without a reload, so that no input is lost; without it the form is sent.
 "use strict";
 
 document.addEventListener("submit", async (event) => {
@@ -8,5 +8,5 @@ document.addEventListener("submit", async (event) => {
   const body = new URLSearchParams({ theme: button.value });
   await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(() => {});
   document.documentElement.dataset.theme = button.value;
-  for (const each of form.elements.theme) each.setAttribute("aria-pressed", each === button);
+  for (const choice of form.elements.theme) choice.setAttribute("aria-pressed", choice === button);
 });

@@ -1,1 +1,5 @@
-"""One module per page: parse the request, ask one query or command, render or redirect."""
+"""Views: one module for each page; it parses, calls one query or command, and renders."""
+
+from guardwave.dashboards.views import gates, guards, overview, rollbacks, sign_in
+
+__all__ = ["gates", "guards", "overview", "rollbacks", "sign_in"]

@@ -1,18 +1,19 @@
-"""One gate evaluation: its sentence, checks, forest plot and table, and the promotion it allows."""
+"""Gate page: one evaluation with its checks, plot and table, and the promotion it allows."""
 
 from flask import redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from control_plane.access import actor_of
-from control_plane.commands import promotions
-from control_plane.errors import GuardwaveError
-from control_plane.queries import gates as queries
-from dashboards.blueprint import blueprint
-from dashboards.drafts import take_draft
-from dashboards.forms import FormReading, problem_of
-from dashboards.plots import forest_plot, verdict_counts
-from dashboards.sessions import can_change, context, require
-from reducer.vocabulary import Role
+from guardwave.control_plane.commands import promotions
+from guardwave.control_plane.core.errors import GuardwaveError
+from guardwave.control_plane.queries import gates as queries
+from guardwave.control_plane.rollouts.access import actor_of
+from guardwave.control_plane.rollouts.promotion_rules import PromotionRequest
+from guardwave.dashboards.blueprint import blueprint
+from guardwave.dashboards.drafts import take_draft
+from guardwave.dashboards.forms import FormReading, problem_of
+from guardwave.dashboards.plots import forest_plot, verdict_counts
+from guardwave.dashboards.sessions import can_change, context, require
+from guardwave.reducer.vocabulary import Role
 
 _EVALUATION = "/environments/<environment>/guards/<guard>/gates/<int:evaluation>"
 # The ids that the page gives the fields of its form.
@@ -29,20 +30,25 @@ def gate(environment: str, guard: str, evaluation: int) -> str:
 
 @blueprint.post(f"{_EVALUATION}/promotions")
 def promote(environment: str, guard: str, evaluation: int) -> Response | tuple[str, int]:
-    """Ask for the promotion that this evaluation allows, by its id and digest."""
-    who = require(Role.OPERATOR, environment)
+    """Request the promotion that this evaluation allows, by its id and digest."""
+    operator = require(Role.OPERATOR, environment)
     form = FormReading()
     reason, to = form.reason(), form.mode("to")
     digest, share_bps = form.text("digest"), form.basis_points("share_bps")
     form.confirmation("confirm", environment)
     if form.errors:
         return _render(environment, guard, evaluation, form=form), 400
-    asked = promotions.PromotionRequest(
+    promotion = PromotionRequest(
         gate_evaluation=evaluation, digest=digest, to=to, share_bps=share_bps
     )
     try:
         promotions.request_promotion(
-            context(), environment, guard, request=asked, actor=actor_of(who), reason=reason
+            context(),
+            environment,
+            guard,
+            request=promotion,
+            actor=actor_of(operator),
+            reason=reason,
         )
     except GuardwaveError as error:
         return _render(environment, guard, evaluation, form=form, refusal=error), error.status

@@ -1,20 +1,20 @@
-"""One rollout in full, and the forms that set a cohort's mode lower and evaluate its gate."""
+"""Guard page: one rollout in full, and the forms that lower a mode or evaluate a gate."""
 
 from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from control_plane.access import actor_of
-from control_plane.commands import cohorts as commands
-from control_plane.commands import evaluations
-from control_plane.errors import GuardwaveError, InvalidField
-from control_plane.queries import overview as queries
-from control_plane.state import EvaluationStatus
-from dashboards.blueprint import blueprint
-from dashboards.drafts import take_draft
-from dashboards.forms import FormReading, Problem, problem_of
-from dashboards.sessions import can_change, context, require
-from reducer.rollout.phases import gate_for
-from reducer.vocabulary import Gate, Role
+from guardwave.control_plane.commands import cohorts as commands
+from guardwave.control_plane.commands import evaluations
+from guardwave.control_plane.core.errors import GuardwaveError, InvalidField
+from guardwave.control_plane.core.state import EvaluationStatus
+from guardwave.control_plane.queries import overview as queries
+from guardwave.control_plane.rollouts.access import actor_of
+from guardwave.dashboards.blueprint import blueprint
+from guardwave.dashboards.drafts import take_draft
+from guardwave.dashboards.forms import FormReading, Problem, problem_of
+from guardwave.dashboards.sessions import can_change, context, require
+from guardwave.reducer.rollout.state import gate_for
+from guardwave.reducer.vocabulary import Gate, Role
 
 DAYS_UNFOLDED = 10
 EVALUATIONS_UNFOLDED = 3
@@ -27,15 +27,15 @@ def guard(environment: str, guard: str) -> str:
     changed = request.args.get("changed")
     draft = take_draft()
     if draft is None:
-        return _render(environment, guard, changed=changed)
+        return _render(environment, guard, changed_cohort=changed)
     cohort = draft.action.rsplit("/", 1)[-1]
     return _render(environment, guard, form=draft.form, cohort=cohort)
 
 
 @blueprint.post("/environments/<environment>/guards/<guard>/cohorts/<cohort>")
 def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[str, int]:
-    """Set one cohort's mode: lower, or from off to shadow, on the rollout as it was seen."""
-    who = require(Role.OPERATOR, environment)
+    """Set one cohort's mode: lower, or from off to shadow on the rollout that the page showed."""
+    operator = require(Role.OPERATOR, environment)
     form = FormReading()
     reason, mode = form.reason_to_lower(), form.mode("mode")
     if form.errors:
@@ -47,7 +47,7 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
             guard,
             cohort,
             change=commands.CohortChange(mode=mode),
-            actor=actor_of(who),
+            actor=actor_of(operator),
             reason=reason,
             if_match=form.text("etag") or None,
         )
@@ -60,15 +60,15 @@ def set_cohort(environment: str, guard: str, cohort: str) -> Response | tuple[st
         environment=environment,
         guard=guard,
         changed=cohort,
-        cut=1 if form.is_cut else None,
+        cut=1 if form.is_truncated else None,
     )
     return redirect(f"{address}#cohorts", code=303)
 
 
 @blueprint.post("/environments/<environment>/guards/<guard>/gates")
 def evaluate(environment: str, guard: str) -> Response | tuple[str, int]:
-    """Ask for an evaluation of the phase's gate; the worker makes it."""
-    who = require(Role.OPERATOR, environment)
+    """Request an evaluation of the phase's gate, which the worker computes."""
+    operator = require(Role.OPERATOR, environment)
     word = request.form.get("gate", "")
     gate = next((gate for gate in Gate if gate.value == word), None)
     if gate is None:
@@ -77,7 +77,7 @@ def evaluate(environment: str, guard: str) -> Response | tuple[str, int]:
         )
     try:
         asked = evaluations.request_evaluation(
-            context(), environment, guard, gate=gate, actor=actor_of(who)
+            context(), environment, guard, gate=gate, actor=actor_of(operator)
         )
     except GuardwaveError as error:
         refusal = problem_of(error, "evaluations", environment, guard)
@@ -88,16 +88,20 @@ def evaluate(environment: str, guard: str) -> Response | tuple[str, int]:
 
 @blueprint.get("/fragments/environments/<environment>/guards/<guard>/evaluations/<int:asked>")
 def asked_fragment(environment: str, guard: str, asked: int) -> tuple[str, int]:
-    """Say that an evaluation that was asked for is ready; until then the page stays as it is.
+    """Return the line that a requested evaluation is ready, or nothing until it is.
 
-    htmx swaps nothing on 204, and polls no more after 286.
+    htmx swaps nothing on 204, and stops polling after 286.
     """
     require(Role.VIEWER, environment)
-    status = queries.asked_evaluation(context(), environment, guard, asked)
+    status = queries.evaluation_status(context(), environment, guard, asked)
     if status is EvaluationStatus.PENDING:
         return "", 204
     page = render_template(
-        "fragments/asked.html", environment=environment, guard=guard, asked=asked, status=status
+        "fragments/asked.html",
+        environment=environment,
+        guard=guard,
+        requested_evaluation=asked,
+        status=status,
     )
     return page, 286
 
@@ -109,10 +113,10 @@ def _render(
     form: FormReading | None = None,
     cohort: str | None = None,
     refusal: Problem | None = None,
-    changed: str | None = None,
+    changed_cohort: str | None = None,
 ) -> str:
     page = queries.guard_page(context(), environment, guard)
-    asked = request.args.get("asked", type=int)
+    requested = request.args.get("asked", type=int)
     form = form or FormReading()
     refused = () if refusal is None else (refusal,)
     fields = {name: f"{name}-{cohort}" for name in ("reason", "mode")}
@@ -123,14 +127,16 @@ def _render(
         form=form,
         form_cohort=cohort,
         problems=(*refused, *form.problems(fields)),
-        is_cut="cut" in request.args,
-        changed=next((line for line in page.card.cohorts if line.cohort == changed), None),
+        is_truncated="cut" in request.args,
+        changed_cohort=next(
+            (line for line in page.card.cohorts if line.cohort == changed_cohort), None
+        ),
         can_change=can_change(environment),
         due_gate=gate_for(page.card.phase),
         days_unfolded=DAYS_UNFOLDED,
         evaluations_unfolded=EVALUATIONS_UNFOLDED,
-        asked=asked,
-        asked_status=None
-        if asked is None
-        else queries.asked_evaluation(context(), environment, guard, asked),
+        requested_evaluation=requested,
+        requested_status=None
+        if requested is None
+        else queries.evaluation_status(context(), environment, guard, requested),
     )

@@ -1,4 +1,4 @@
-"""Rolling an environment back to shadow, and acknowledging what rolled it back by itself."""
+"""Rollback page: roll an environment back to shadow, or acknowledge an automatic rollback."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,21 +8,21 @@ from typing import Self
 from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from control_plane.access import actor_of
-from control_plane.commands import rollback as commands
-from control_plane.errors import GuardwaveError
-from control_plane.queries import rollbacks as queries
-from control_plane.queries.pages_changes import RollbackPage
-from dashboards.blueprint import blueprint
-from dashboards.drafts import take_draft
-from dashboards.forms import FormReading, Problem, problem_of
-from dashboards.sessions import can_change, context, require
-from reducer.vocabulary import Role
+from guardwave.control_plane.commands import rollback as commands
+from guardwave.control_plane.core.errors import GuardwaveError
+from guardwave.control_plane.queries import rollbacks as queries
+from guardwave.control_plane.queries.decision_models import RollbackPage
+from guardwave.control_plane.rollouts.access import actor_of
+from guardwave.dashboards.blueprint import blueprint
+from guardwave.dashboards.drafts import take_draft
+from guardwave.dashboards.forms import FormReading, Problem, problem_of
+from guardwave.dashboards.sessions import can_change, context, require
+from guardwave.reducer.vocabulary import Role
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedForms:
-    """What was typed into the page's two forms, and why the acknowledgement was refused."""
+    """The page's two forms as they were sent, and the refusal of the acknowledgement."""
 
     rollback: FormReading = field(default_factory=FormReading)
     acknowledgement: FormReading = field(default_factory=FormReading)
@@ -30,7 +30,7 @@ class SubmittedForms:
 
     @classmethod
     def of_draft(cls, environment: str) -> Self:
-        """Return the forms with what was typed into one of them before the session ended."""
+        """Return the forms, one of them with the draft from before the session ended."""
         draft = take_draft()
         if draft is None:
             return cls()
@@ -40,7 +40,7 @@ class SubmittedForms:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Why nothing was changed, each with where to mend it."""
+        """The reasons why nothing was changed, each with the field to correct."""
         refused = () if self.refusal is None else (problem_of(self.refusal, "acknowledgement"),)
         return (
             *refused,
@@ -51,33 +51,33 @@ class SubmittedForms:
 
 @blueprint.get("/environments/<environment>/rollback")
 def rollback(environment: str) -> str:
-    """Show what a rollback would do, and the last one."""
+    """Show the effect of a rollback, and the last rollback."""
     require(Role.VIEWER, environment)
     return _render(environment, SubmittedForms.of_draft(environment))
 
 
 @blueprint.post("/environments/<environment>/rollback")
 def roll_back(environment: str) -> Response | tuple[str, int]:
-    """Roll the environment back. Asks for nothing but a reason: this is the safe direction."""
-    who = require(Role.OPERATOR, environment)
+    """Roll the environment back. It needs only a reason, because this is the safe direction."""
+    operator = require(Role.OPERATOR, environment)
     form = FormReading()
     reason = form.reason_to_lower()
     if form.errors:
         return _render(environment, SubmittedForms(rollback=form)), 400
-    record = commands.roll_back(context(), environment, actor=actor_of(who), reason=reason)
+    record = commands.roll_back(context(), environment, actor=actor_of(operator), reason=reason)
     address = url_for(
         ".rollback",
         environment=environment,
         outcome="changed" if record.changed else "unchanged",
-        cut=1 if form.is_cut else None,
+        cut=1 if form.is_truncated else None,
     )
     return redirect(address, code=303)
 
 
 @blueprint.post("/environments/<environment>/rollbacks/<int:number>/acknowledgement")
 def acknowledge(environment: str, number: int) -> Response | tuple[str, int]:
-    """Release the latch, naming the newest violation and the environment as they were shown."""
-    who = require(Role.OPERATOR, environment)
+    """Release the latch, for the newest violation and the environment that the page showed."""
+    operator = require(Role.OPERATOR, environment)
     form = FormReading()
     reason, last_violation = form.reason(), form.whole_number("last_violation")
     if form.errors:
@@ -88,7 +88,7 @@ def acknowledge(environment: str, number: int) -> Response | tuple[str, int]:
             environment,
             number,
             last_violation=last_violation,
-            actor=actor_of(who),
+            actor=actor_of(operator),
             reason=reason,
             if_match=form.text("etag") or None,
         )
@@ -101,7 +101,7 @@ def acknowledge(environment: str, number: int) -> Response | tuple[str, int]:
 
 @blueprint.get("/fragments/environments/<environment>/rollback")
 def before_rollback_fragment(environment: str) -> str:
-    """Return the line that says whether what a rollback would do has changed, aloud once."""
+    """Return the line that reports a changed effect; screen readers hear it once."""
     require(Role.VIEWER, environment)
     page = queries.rollback_page(context(), environment)
     state = state_of(page)
@@ -118,12 +118,15 @@ def before_rollback_fragment(environment: str) -> str:
 
 
 def state_of(page: RollbackPage) -> str:
-    """Return a short digest of what a rollback would do and what it would be asked after.
+    """Return a short digest of what a rollback would change, and of the latch and last rollback.
 
-    Days that pass are not part of it: they change nothing that a person decides here.
+    Passing days are not part of it: they change nothing that a person decides here.
     """
     latch = page.latched.latch.newest_violation if page.latched else None
-    moves = tuple((each.guard, each.phase.value, each.moves) for each in page.consequences)
+    moves = tuple(
+        (consequence.guard, consequence.phase.value, consequence.moves)
+        for consequence in page.consequences
+    )
     last = page.last.rollback_id if page.last else 0
     return sha256(repr((moves, latch, last)).encode()).hexdigest()[:16]
 
@@ -138,6 +141,6 @@ def _render(environment: str, forms: SubmittedForms) -> str:
         state=state_of(page),
         problems=forms.problems,
         outcome=request.args.get("outcome"),
-        is_cut="cut" in request.args,
+        is_truncated="cut" in request.args,
         can_change=can_change(environment),
     )

@@ -1,1 +1,1 @@
-"""A small agent host with guardwave's guards in it: a model, tools, channels and a person."""
+"""Example agent host: a model, tools, channels and a person, guarded by guardwave."""

@@ -1,4 +1,4 @@
-"""`python -m examples.agent_host`: an agent at the terminal, with a stub for its model."""
+"""Entry point: `python -m examples.agent_host`, an agent at the terminal."""
 
 import contextlib
 import os
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from control_plane.client import Assignment, Assignments, GuardTelemetry
 from examples.agent_host.batches import Workbench
 from examples.agent_host.model import Model
 from examples.agent_host.people import CHANNELS, TERMINAL, Channel
@@ -23,8 +22,8 @@ from examples.agent_host.stub_model import StubModel
 from examples.agent_host.terminal import Terminal
 from examples.agent_host.transcript import Transcript
 from examples.agent_host.workshop import workshop
-from reducer.guards.pipeline import GUARDS
-from reducer.vocabulary import Route
+from guardwave.client import Assignment, Assignments, GuardTelemetry
+from guardwave.guards import Route, pipeline
 
 
 @click.command()
@@ -35,19 +34,19 @@ def main(scenario: str, channel: str, directory: Path | None) -> None:
     """Talk to an agent whose model plays a SCENARIO, or to the model at AGENT_MODEL_URL.
 
     Prompts come through CHANNEL: guards are off on every one but the terminal. DIRECTORY keeps
-    notes, mails and the transcript; without it they are gone afterwards.
+    notes, mails and the transcript; without it they are deleted at the end.
     """
     dotenv = Path(".env")
     project = read_dotenv(dotenv.read_text()) if dotenv.exists() else {}
     settings = Settings.read(os.environ, project)
-    with contextlib.ExitStack() as open_until_the_end:
+    with contextlib.ExitStack() as resources:
         if directory is None:
-            directory = Path(open_until_the_end.enter_context(tempfile.TemporaryDirectory()))
+            directory = Path(resources.enter_context(tempfile.TemporaryDirectory()))
         directory.mkdir(parents=True, exist_ok=True)
         url = settings.model_url
         if url is None:
-            url = open_until_the_end.enter_context(StubModel(SCENARIOS[scenario]())).url
-        telemetry = open_until_the_end.enter_context(_telemetry(settings))
+            url = resources.enter_context(StubModel(SCENARIOS[scenario]())).url
+        telemetry = resources.enter_context(_telemetry(settings))
         host = Host(
             Model(url, settings.model_name),
             Workbench(workshop(directory)),
@@ -73,10 +72,10 @@ def _talk(host: Host, settings: Settings, transcript: Transcript, channel: Chann
 
 
 def _resolver(settings: Settings, telemetry: GuardTelemetry) -> Resolver:
-    """Return who says which mode a guard has: the control plane, or else the process."""
+    """Return the source of assignments: the control plane, or else the process's own mode."""
     if settings.guardwave_url is None or settings.runtime_token is None:
-        alone = tuple(Assignment(guard, settings.mode.mode) for guard in GUARDS)
-        return lambda _: alone
+        fixed = tuple(Assignment(guard, settings.mode.mode) for guard in pipeline.GUARDS)
+        return lambda _: fixed
     assignments = Assignments(
         settings.guardwave_url,
         settings.runtime_token,
@@ -85,12 +84,12 @@ def _resolver(settings: Settings, telemetry: GuardTelemetry) -> Resolver:
         telemetry=telemetry,
     )
 
-    # At once: each may take 200 ms, and the person waits for all of them.
-    pool = ThreadPoolExecutor(len(GUARDS))
+    # In parallel: each may take 200 ms, and the person waits for all of them.
+    pool = ThreadPoolExecutor(len(pipeline.GUARDS))
 
     def resolve(route: Route) -> Sequence[Assignment]:
         ask = partial(assignments.resolve, owner=settings.owner, route=route.value)
-        return list(pool.map(ask, GUARDS))
+        return list(pool.map(ask, pipeline.GUARDS))
 
     return resolve
 

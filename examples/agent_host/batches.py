@@ -1,4 +1,4 @@
-"""One batch of calls: asked about, run side by side, and observed as the guards need it."""
+"""Batches of calls: permissions, parallel runs, and the observations that the guards need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,25 +9,23 @@ from examples.agent_host.people import Permission, Person
 from examples.agent_host.tools import (
     Arguments,
     Hook,
-    Settled,
+    Settlement,
     Tool,
     execute,
     not_started,
     read_arguments,
 )
-from reducer.guards.pipeline import CallFate, Fate
-from reducer.guards.repeated_failure import Observation
-from reducer.vocabulary import ExecutionStatus
+from guardwave.guards import ExecutionStatus, pipeline, repeated_failure
 
 MOST_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """What a batch needs of the host.
+    """The tools and hooks that run a batch.
 
-    `reports_execution` False is a host that can't say how an execution settled, only how a call
-    ended: its guards never stop, since they can't tell a failure from a call that never ran.
+    `reports_execution` False: the host knows how a call ended, but not how its execution settled.
+    Its guards never stop then, since a failure and a call that never ran look the same.
     """
 
     tools: Mapping[str, Tool]
@@ -36,78 +34,84 @@ class Workbench:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """One call of a batch, after it settled: for the transcript and for the guards."""
+class CallResult:
+    """One settled call of a batch, for the transcript and for the guards."""
 
     call_id: str
     text: str
-    observation: Observation
+    observation: repeated_failure.Observation
     execution: ExecutionStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """One call of a batch with its fate, and the arguments that were read of it."""
+class PlannedCall:
+    """One call of a batch, what the guards decided about it, and its parsed arguments."""
 
     call: RequestedCall
     arguments: Arguments | None
-    fate: CallFate
+    disposition: pipeline.CallDisposition
 
     @property
     def call_id(self) -> str:
-        """The name under which the call and its answer stand in the transcript."""
-        return self.fate.call_id or self.fate.key
+        """The id of the call and its answer in the transcript."""
+        return self.disposition.call_id or self.disposition.key
 
 
-def plan(calls: Sequence[RequestedCall], fates: Sequence[CallFate]) -> list[Planned]:
+def plan(
+    calls: Sequence[RequestedCall], dispositions: Sequence[pipeline.CallDisposition]
+) -> list[PlannedCall]:
     """Return the calls that get an answer."""
     return [
-        Planned(call, read_arguments(call.arguments), fate)
-        for call, fate in zip(calls, fates, strict=True)
-        if fate.fate is not Fate.DROP
+        PlannedCall(call, read_arguments(call.arguments), disposition)
+        for call, disposition in zip(calls, dispositions, strict=True)
+        if disposition.action is not pipeline.HostAction.DROP
     ]
 
 
-def run(batch: Sequence[Planned], bench: Workbench, person: Person) -> list[Done]:
-    """Settle every call of a batch; siblings run side by side, none is cancelled for another."""
+def run(batch: Sequence[PlannedCall], bench: Workbench, person: Person) -> list[CallResult]:
+    """Settle every call of a batch in parallel; no failure cancels a sibling."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         pending = [
-            (each, pool.submit(task) if (task := _task(each, bench, person)) else None)
-            for each in batch
+            (planned, pool.submit(task) if (task := _task(planned, bench, person)) else None)
+            for planned in batch
         ]
         return [
-            _answered(each, bench) if future is None else _done(each, future.result(), bench)
-            for each, future in pending
+            _not_run(planned, bench) if future is None else _result(planned, future.result(), bench)
+            for planned, future in pending
         ]
 
 
-def _task(each: Planned, bench: Workbench, person: Person) -> Callable[[], Settled] | None:
-    """Return what runs a call; None for one that is answered without running."""
-    if each.fate.fate is not Fate.RUN:
+def _task(
+    planned: PlannedCall, bench: Workbench, person: Person
+) -> Callable[[], Settlement] | None:
+    """Return the task that runs a call; None for a call that is answered without running."""
+    if planned.disposition.action is not pipeline.HostAction.RUN:
         return None
-    tool = bench.tools.get(each.fate.tool)
+    tool = bench.tools.get(planned.disposition.tool)
     asks = tool is not None and tool.needs_permission
-    if asks and person.permit(each.fate.tool) is Permission.CANCELLED:
+    if asks and person.permit(planned.disposition.tool) is Permission.CANCELLED:
         return lambda: not_started("The user did not allow this call.", is_cancelled=True)
-    return lambda: execute(tool, each.arguments, bench.hooks)
+    return lambda: execute(tool, planned.arguments, bench.hooks)
 
 
-def _answered(each: Planned, bench: Workbench) -> Done:
-    tool = bench.tools.get(each.fate.tool)
-    observation = each.fate.not_run(tool_type=None if tool is None else tool.tool_type)
-    return Done(each.call_id, each.fate.text or "", observation, ExecutionStatus.NOT_STARTED)
+def _not_run(planned: PlannedCall, bench: Workbench) -> CallResult:
+    tool = bench.tools.get(planned.disposition.tool)
+    observation = planned.disposition.not_run(tool_type=None if tool is None else tool.tool_type)
+    return CallResult(
+        planned.call_id, planned.disposition.text or "", observation, ExecutionStatus.NOT_STARTED
+    )
 
 
-def _done(each: Planned, settled: Settled, bench: Workbench) -> Done:
-    tool = bench.tools.get(each.fate.tool)
+def _result(planned: PlannedCall, settled: Settlement, bench: Workbench) -> CallResult:
+    tool = bench.tools.get(planned.disposition.tool)
     execution = settled.execution
-    observation = Observation(
-        each.fate.key,
-        each.fate.tool,
+    observation = repeated_failure.Observation(
+        planned.disposition.key,
+        planned.disposition.tool,
         tool_type=None if tool is None else tool.tool_type,
         terminal_status=settled.report.status,
         execution_status=execution.status if bench.reports_execution else None,
-        # Of the execution, not of the report: what ran after it may have changed that one.
+        # The execution's type, since a hook may have changed the report.
         error_type=execution.error_type if bench.reports_execution else None,
     )
-    return Done(each.call_id, settled.report.text, observation, execution.status)
+    return CallResult(planned.call_id, settled.report.text, observation, execution.status)

@@ -1,22 +1,22 @@
-"""What was done for this person before, in any conversation: the store behind XID questions."""
+"""First uses: the store of effects already made for a person, in any conversation."""
 
 import threading
 
-from reducer.guards.side_effect import FirstUse, FirstUseToKeep
+from guardwave.guards import side_effect
 
 
 class FirstUses:
     """First uses by XID, shared by all sessions of the host; a real host keeps them on disk."""
 
     def __init__(self) -> None:
-        self._held: dict[str, FirstUse] = {}
+        self._held: dict[str, side_effect.FirstUse] = {}
         self._lock = threading.Lock()
 
-    def read(self, key: str) -> FirstUse | None:
+    def read(self, key: str) -> side_effect.FirstUse | None:
         """Return the first use under a key."""
         return self._held.get(key)
 
-    def keep(self, found: FirstUseToKeep) -> None:
-        """Keep a use, unless one is there."""
+    def keep(self, kept: side_effect.FirstUseToKeep) -> None:
+        """Keep a use, unless its key already has one."""
         with self._lock:
-            self._held.setdefault(found.xid, found.use)
+            self._held.setdefault(kept.xid, kept.use)

@@ -1,4 +1,4 @@
-"""The conversation: what was said, asked for and answered, and how a chat model reads it."""
+"""Messages: the parts of a conversation, in the form that a chat model reads."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ Wire: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A tool call as the model wrote it. `arguments` is its JSON text, unread."""
+    """A tool call as the model wrote it. `arguments` is unparsed JSON."""
 
     call_id: str
     tool: str
@@ -19,7 +19,7 @@ class RequestedCall:
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What a person wrote."""
+    """A text that a person wrote."""
 
     text: str
 
@@ -29,7 +29,7 @@ class UserText:
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """What the host says: its instructions, a guard's reminder, a guard's stop."""
+    """A text of the host: its instructions, a guard's reminder, a guard's stop."""
 
     text: str
 
@@ -39,15 +39,15 @@ class SystemText:
 
 @dataclass(frozen=True, slots=True)
 class AssistantTurn:
-    """What the model said, and the calls it asked for, under the ids the host gave them."""
+    """The model's text, and the calls it asked for under the ids that the host gave them."""
 
     text: str
     calls: tuple[RequestedCall, ...] = ()
 
     def wire(self) -> Wire:
-        said: dict[str, object] = {"role": "assistant", "content": self.text}
+        message: dict[str, object] = {"role": "assistant", "content": self.text}
         if self.calls:
-            said["tool_calls"] = [
+            message["tool_calls"] = [
                 {
                     "id": call.call_id,
                     "type": "function",
@@ -55,12 +55,12 @@ class AssistantTurn:
                 }
                 for call in self.calls
             ]
-        return said
+        return message
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What came back for one call."""
+    """The answer to one call."""
 
     call_id: str
     text: str
@@ -73,13 +73,13 @@ Message: TypeAlias = UserText | SystemText | AssistantTurn | ToolAnswer
 
 
 def read_messages(line: str) -> Iterable[Message]:
-    """Yield the messages that one line of a transcript holds: one, or a list of some.
+    """Yield the messages of one line of a transcript, which holds one or a list of them.
 
     Raises:
-        ValueError: the line holds none.
+        ValueError: the line holds no message.
     """
-    found = json.loads(line)
-    for document in found if isinstance(found, list) else [found]:
+    content = json.loads(line)
+    for document in content if isinstance(content, list) else [content]:
         yield _message(document)
 
 
@@ -94,14 +94,14 @@ def _message(document: Mapping[str, object]) -> Message:
             case "tool":
                 return ToolAnswer(str(document["tool_call_id"]), text)
             case "assistant":
-                asked = document.get("tool_calls", ())
-                return AssistantTurn(text, tuple(_calls(asked)))  # type: ignore[arg-type]  # caught
+                calls = document.get("tool_calls", ())
+                return AssistantTurn(text, tuple(_calls(calls)))  # type: ignore[arg-type]  # caught
     except (KeyError, TypeError) as error:
         raise ValueError(f"a line of the transcript is no message: {error!r} is wrong") from error
     raise ValueError("a line of the transcript is no message: its role is unknown")
 
 
 def _calls(listed: Iterable[Mapping[str, Mapping[str, object]]]) -> Iterable[RequestedCall]:
-    for each in listed:
-        function = each["function"]
-        yield RequestedCall(str(each["id"]), str(function["name"]), str(function["arguments"]))
+    for call in listed:
+        function = call["function"]
+        yield RequestedCall(str(call["id"]), str(function["name"]), str(function["arguments"]))

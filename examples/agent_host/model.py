@@ -1,4 +1,4 @@
-"""A chat model behind the OpenAI-compatible API, read as a stream."""
+"""Model client: a chat model behind the OpenAI-compatible API, read as a stream."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -15,13 +15,13 @@ class ModelError(Exception):
     """The model did not answer, or its stream broke off."""
 
 
-class Interrupted(Exception):  # nothing went wrong: a person wanted it so
+class Interruption(Exception):  # no error: a person wanted it
     """The person cancelled while the model was answering."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One whole answer of the model. Token counts are None where the server tells none."""
+    """One whole answer of the model. Token counts are None if the server reports none."""
 
     text: str
     calls: tuple[RequestedCall, ...]
@@ -30,7 +30,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _PartialReply:
     """An answer while it streams in."""
 
     texts: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _Gathered:
     output_tokens: int | None = None
     is_finished: bool = False
 
-    def take(self, chunk: Mapping[str, object]) -> None:
+    def add(self, chunk: Mapping[str, object]) -> None:
         usage = chunk.get("usage")
         if isinstance(usage, Mapping):
             self.input_tokens = int(usage["prompt_tokens"])
@@ -52,11 +52,11 @@ class _Gathered:
         self.texts.append(delta.get("content") or "")
         for part in delta.get("tool_calls") or ():
             # Id, name and arguments may each come in pieces.
-            gathered = self.calls.setdefault(int(part["index"]), ["", "", ""])
+            pieces = self.calls.setdefault(int(part["index"]), ["", "", ""])
             function = part.get("function", {})
-            gathered[0] += part.get("id") or ""
-            gathered[1] += function.get("name") or ""
-            gathered[2] += function.get("arguments") or ""
+            pieces[0] += part.get("id") or ""
+            pieces[1] += function.get("name") or ""
+            pieces[2] += function.get("arguments") or ""
 
     def reply(self) -> Reply:
         calls = tuple(RequestedCall(*self.calls[index]) for index in sorted(self.calls))
@@ -84,7 +84,7 @@ class Model:
             Interrupted: `is_cancelled` turned true while the answer came.
         """
         streamed = {**request, "stream": True, "stream_options": {"include_usage": True}}
-        gathered = _Gathered()
+        partial = _PartialReply()
         try:
             response = self._pool.request(
                 "POST",
@@ -98,15 +98,15 @@ class Model:
                     raise ModelError(f"the model answered with status {response.status}")
                 for chunk in _chunks(response):
                     if is_cancelled():
-                        raise Interrupted
-                    gathered.take(chunk)
+                        raise Interruption
+                    partial.add(chunk)
             finally:
                 response.close()
         except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ModelError(f"the model's answer broke off ({type(error).__name__})") from error
-        if not gathered.is_finished:
+        if not partial.is_finished:
             raise ModelError("the model's answer broke off before its end")
-        return gathered.reply()
+        return partial.reply()
 
 
 def _chunks(response: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, object]]:

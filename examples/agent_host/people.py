@@ -1,15 +1,15 @@
-"""The person at the other end: what they say meanwhile, and what they allow."""
+"""People: a person's channel, their input during a prompt, and their permissions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from reducer.vocabulary import Route
+from guardwave.guards import Route
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Where a prompt comes from. The route is a hint about it, no proof of who speaks."""
+    """The source of a prompt. Its route is a hint and no proof of who writes."""
 
     name: str
     route: Route
@@ -18,35 +18,35 @@ class Channel:
 TERMINAL = Channel("terminal", Route.INTERACTIVE_FOREGROUND)
 CHAT_BRIDGE = Channel("chat", Route.CHANNEL)
 MAIL_BRIDGE = Channel("mail", Route.CHANNEL)
-CHANNELS = {each.name: each for each in (TERMINAL, CHAT_BRIDGE, MAIL_BRIDGE)}
+CHANNELS = {channel.name: channel for channel in (TERMINAL, CHAT_BRIDGE, MAIL_BRIDGE)}
 
 
 @dataclass(frozen=True, slots=True)
-class DrainRequest:
-    """Asks for the input that came while tools ran; a guard that is on also asks what waits."""
+class InputRequest:
+    """A request for the input that came while tools ran, `with_queued` if a guard is on."""
 
     with_queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
-    """Texts for the running turn, and whether a prompt of its own waits behind it."""
+class PersonInput:
+    """Texts for the running turn, and whether another prompt waits behind it."""
 
     texts: tuple[str, ...] = ()
     has_queued_prompt: bool = False
 
-    def and_then(self, late: "Drained") -> "Drained":
-        """Return what came by now, of what had come before and what came late."""
+    def followed_by(self, late: "PersonInput") -> "PersonInput":
+        """Return both inputs as one."""
         has_queued_prompt = self.has_queued_prompt or late.has_queued_prompt
-        return Drained(self.texts + late.texts, has_queued_prompt)
+        return PersonInput(self.texts + late.texts, has_queued_prompt)
 
 
-class DrainError(Exception):
-    """What came meanwhile could not be asked for."""
+class InputError(Exception):
+    """The input that came meanwhile could not be read."""
 
 
 class Permission(StrEnum):
-    """What a person answers to a tool that asks first."""
+    """A person's answer to a tool that needs permission."""
 
     ALLOWED = "allowed"
     CANCELLED = "cancelled"
@@ -63,8 +63,8 @@ class Person(Protocol):
         """Whether they cancelled the prompt that runs."""
         ...
 
-    def drain(self, request: DrainRequest) -> Drained:
-        """Return what they said since the prompt began; raises DrainError."""
+    def drain(self, request: InputRequest) -> PersonInput:
+        """Return their input since the prompt began; raises InputError."""
         ...
 
     def permit(self, tool: str) -> Permission:
@@ -72,5 +72,5 @@ class Person(Protocol):
         ...
 
     def approve(self, question: str) -> bool:
-        """Ask whether a call that was done before may be done again."""
+        """Ask whether a call that was made before may be made again."""
         ...

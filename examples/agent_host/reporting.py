@@ -1,14 +1,14 @@
-"""The OpenTelemetry SDK of a host that has none of its own; needs `guardwave[otel]`."""
+"""OpenTelemetry set-up: an SDK for a host without one; needs `guardwave[otel]`."""
 
 import contextlib
 from collections.abc import Iterator
 
-from control_plane.client import GuardTelemetry
+from guardwave.client import GuardTelemetry
 
 
 @contextlib.contextmanager
 def reporting(url: str, token: str, resource: dict[str, str]) -> Iterator[GuardTelemetry]:
-    """Send guard telemetry to a guardwave until the block ends; then send what is left."""
+    """Send guard telemetry to a guardwave until the block ends, and flush it then."""
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk._logs import LoggerProvider
@@ -21,9 +21,9 @@ def reporting(url: str, token: str, resource: dict[str, str]) -> Iterator[GuardT
     from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation
     from opentelemetry.sdk.resources import Resource
 
-    about = Resource.create(dict(resource))
+    attributes = Resource.create(dict(resource))
     headers = {"Authorization": f"Bearer {token}"}
-    logs = LoggerProvider(resource=about, shutdown_on_exit=False)
+    logs = LoggerProvider(resource=attributes, shutdown_on_exit=False)
     logs.add_log_record_processor(
         BatchLogRecordProcessor(OTLPLogExporter(endpoint=f"{url}/v1/logs", headers=headers))
     )
@@ -35,7 +35,7 @@ def reporting(url: str, token: str, resource: dict[str, str]) -> Iterator[GuardT
         preferred_aggregation={Histogram: ExponentialBucketHistogramAggregation()},
     )
     metrics = MeterProvider(
-        resource=about,
+        resource=attributes,
         metric_readers=[PeriodicExportingMetricReader(exporter)],
         shutdown_on_exit=False,
     )

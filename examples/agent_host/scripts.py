@@ -1,10 +1,10 @@
-"""What the stub model does in the example: one scenario for each thing there is to see."""
+"""Scenarios of the stub model: one for each behaviour of the guards."""
 
 import json
 from collections.abc import Callable, Mapping
 
 from examples.agent_host.messages import RequestedCall
-from examples.agent_host.stub_model import Say, Script, in_order
+from examples.agent_host.stub_model import ModelAnswer, Script, in_order
 
 
 def call(call_id: str, tool: str, **arguments: object) -> RequestedCall:
@@ -13,11 +13,11 @@ def call(call_id: str, tool: str, **arguments: object) -> RequestedCall:
 
 
 def _failing() -> Script:
-    """Ask for a page that never loads, four times at once, again and again."""
+    """Ask for a page that never loads, four times at once, in six turns."""
     rounds = range(6)
     return in_order(
         *(
-            Say(
+            ModelAnswer(
                 "I try the page.",
                 tuple(
                     call(f"call_{turn}_{at}", "fetch_page", url=f"http://down.invalid/{turn}{at}")
@@ -33,22 +33,22 @@ def _twice() -> Script:
     """Send a mail, and send it once more."""
     mail = {"to": "ann@example.org", "subject": "minutes"}
     return in_order(
-        Say("I send the mail.", (call("call_1", "send_mail", **mail),)),
-        Say("Did it arrive? I send it again.", (call("call_2", "send_mail", **mail),)),
-        Say("The mail is on its way."),
+        ModelAnswer("I send the mail.", (call("call_1", "send_mail", **mail),)),
+        ModelAnswer("Did it arrive? I send it again.", (call("call_2", "send_mail", **mail),)),
+        ModelAnswer("The mail is on its way."),
     )
 
 
 def _replayed() -> Script:
-    """Send the very same call under the very same id, as some providers do."""
+    """Send the same call under the same id again, as some providers do."""
     same = (call("call_1", "read_note", name="plan"),)
-    return in_order(Say("", same), Say("", same), Say("", same))
+    return in_order(ModelAnswer("", same), ModelAnswer("", same), ModelAnswer("", same))
 
 
 def _identical() -> Script:
     """Ask for one note under fresh ids until tools are taken away."""
-    asked = [Say("", (call(f"call_{at}", "read_note", name="plan"),)) for at in range(4)]
-    return in_order(*asked, Say("There is no plan yet; nothing was checked."))
+    calls = [ModelAnswer("", (call(f"call_{at}", "read_note", name="plan"),)) for at in range(4)]
+    return in_order(*calls, ModelAnswer("There is no plan yet; nothing was checked."))
 
 
 SCENARIOS: Mapping[str, Callable[[], Script]] = {

@@ -1,15 +1,15 @@
-"""What the host is told from outside, and by whom it may be told what."""
+"""Settings: the process's environment, and the few values that a project may set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reducer.guards.modes import ParsedMode, parse_mode
+from guardwave.guards import ParsedMode, parse_mode
 
 MODEL_URL = "AGENT_MODEL_URL"
 MODEL_NAME = "AGENT_MODEL"
 GUARD_MODE = "AGENT_GUARD_MODE"
-# A project may say which model to use. Nothing else: a repository that somebody cloned must
-# neither switch a guard off nor on, nor send telemetry and credentials elsewhere.
+# A project may choose the model and nothing else: a cloned repository must neither switch a guard
+# on or off nor send telemetry and credentials elsewhere.
 FROM_A_PROJECT = frozenset({MODEL_URL, MODEL_NAME})
 
 
@@ -28,13 +28,13 @@ class Settings:
 
     @classmethod
     def read(cls, process: Mapping[str, str], project: Mapping[str, str]) -> "Settings":
-        """Read the process's environment, and of a project's `.env` what a project may say."""
+        """Read the process's environment, and from a project's `.env` what a project may set."""
         allowed = {name: text for name, text in project.items() if name in FROM_A_PROJECT}
-        found = {**allowed, **process}
+        merged = {**allowed, **process}
         return cls(
             mode=parse_mode(process.get(GUARD_MODE)),
-            model_url=found.get(MODEL_URL),
-            model_name=found.get(MODEL_NAME, "stub"),
+            model_url=merged.get(MODEL_URL),
+            model_name=merged.get(MODEL_NAME, "stub"),
             guardwave_url=process.get("GUARDWAVE_URL"),
             runtime_token=process.get("GUARDWAVE_TOKEN"),
             environment=process.get("AGENT_ENVIRONMENT", "internal"),

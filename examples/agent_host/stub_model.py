@@ -1,4 +1,4 @@
-"""A model that says what a script says, over HTTP as an OpenAI-compatible server streams it."""
+"""Stub model: a script's answers, streamed over HTTP like an OpenAI-compatible server's."""
 
 import json
 import threading
@@ -13,44 +13,44 @@ Request: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """An answer with a text, calls, or both; some servers don't say what it used."""
+class ModelAnswer:
+    """An answer with a text, calls, or both; some servers do not report its token usage."""
 
     text: str = ""
     calls: tuple[RequestedCall, ...] = ()
-    tells_usage: bool = True
+    reports_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class ModelFailure:
     """An answer with an error status, or a stream that ends in the middle (200)."""
 
     status: int = 500
 
 
-Step: TypeAlias = Say | Fail
+Step: TypeAlias = ModelAnswer | ModelFailure
 Script: TypeAlias = Callable[[Request], Step]
 
 
 def in_order(*steps: Step) -> Script:
-    """Return a script that plays the steps and then has nothing more to do."""
+    """Return a script that plays the steps in order, and then concludes."""
     waiting = list(steps)
     lock = threading.Lock()
 
     def play(_: Request) -> Step:
         with lock:
-            return waiting.pop(0) if waiting else Say("There is nothing more to do.")
+            return waiting.pop(0) if waiting else ModelAnswer("There is nothing more to do.")
 
     return play
 
 
 class StubModel:
-    """The server, on a free port of loopback. `requests` holds each body that came, in order."""
+    """The server, on a free port of loopback. `requests` holds the received bodies in order."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[Request] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.02,), daemon=True
@@ -58,7 +58,7 @@ class StubModel:
 
     @property
     def url(self) -> str:
-        """Return the base URL, as a client of the API is given it."""
+        """Return the base URL of the API."""
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def __enter__(self) -> Self:
@@ -71,8 +71,8 @@ class StubModel:
         self._thread.join()
 
 
-def _answering(stub: StubModel) -> type[BaseHTTPRequestHandler]:
-    class Answering(BaseHTTPRequestHandler):
+def _handler(stub: StubModel) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
         """One request of one client."""
 
         def do_POST(self) -> None:
@@ -80,7 +80,7 @@ def _answering(stub: StubModel) -> type[BaseHTTPRequestHandler]:
             request = json.loads(self.rfile.read(length))
             stub.requests.append(request)
             step = stub.script(request)
-            if isinstance(step, Fail) and step.status != 200:
+            if isinstance(step, ModelFailure) and step.status != 200:
                 self.send_error(step.status)
                 return
             self.send_response(200)
@@ -90,13 +90,13 @@ def _answering(stub: StubModel) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(f"data: {event}\n\n".encode())
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  # inherited
-            """Say nothing: the terminal belongs to the agent."""
+            """Log nothing: the terminal belongs to the agent."""
 
-    return Answering
+    return Handler
 
 
 def _events(step: Step, request: Request) -> Iterator[str]:
-    if isinstance(step, Fail):
+    if isinstance(step, ModelFailure):
         yield json.dumps(_chunk({"content": "I was about to"}))
         return
     for piece in _halves(step.text):
@@ -108,7 +108,7 @@ def _events(step: Step, request: Request) -> Iterator[str]:
             part = {"index": index, "function": {"arguments": piece}}
             yield json.dumps(_chunk({"tool_calls": [part]}))
     yield json.dumps(_chunk({}, finish="tool_calls" if step.calls else "stop"))
-    if step.tells_usage:
+    if step.reports_usage:
         usage = {"prompt_tokens": len(json.dumps(request)) // 4, "completion_tokens": 12}
         yield json.dumps({"choices": [], "usage": usage})
     yield "[DONE]"

@@ -1,4 +1,4 @@
-"""A person at a terminal: types prompts, types while the agent works, presses Ctrl-C."""
+"""Terminal: a person who types prompts, types while the agent works, and presses Ctrl-C."""
 
 import queue
 import signal
@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator
 from typing import TextIO
 
-from examples.agent_host.people import Drained, DrainRequest, Permission
+from examples.agent_host.people import InputRequest, Permission, PersonInput
 
 
 class Terminal:
-    """Reads lines in a thread of its own, so that what is typed meanwhile is not lost."""
+    """Reads lines in its own thread, so that no line typed during a prompt is lost."""
 
     def __init__(self, lines: TextIO = sys.stdin, out: TextIO = sys.stdout) -> None:
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -22,11 +22,11 @@ class Terminal:
         threading.Thread(target=self._read, daemon=True).start()
 
     def listen_for_interrupts(self) -> None:
-        """Take Ctrl-C as the wish to cancel the prompt that runs."""
+        """Let Ctrl-C cancel the running prompt."""
         signal.signal(signal.SIGINT, lambda *_: self._cancelled.set())
 
     def prompts(self) -> Iterator[str]:
-        """Yield each prompt that is typed, until `/quit` or until the input hangs up."""
+        """Yield each typed prompt, until `/quit` or the end of the input."""
         while True:
             self._cancelled.clear()
             line = self._ask("\nyou> ")
@@ -44,8 +44,8 @@ class Terminal:
         """Whether Ctrl-C was pressed since the prompt began."""
         return self._cancelled.is_set()
 
-    def drain(self, request: DrainRequest) -> Drained:
-        """Return what was typed meanwhile; a line that begins with `/next ` waits its turn."""
+    def drain(self, request: InputRequest) -> PersonInput:
+        """Return the lines typed meanwhile; one that begins with `/next ` stays queued."""
         texts: list[str] = []
         waiting: list[str | None] = []
         while True:
@@ -57,10 +57,10 @@ class Terminal:
                 waiting.append(line)
             elif line:
                 texts.append(line)
-        for each in waiting:
-            self._lines.put(each)
-        has_queued = request.with_queued and any(each is not None for each in waiting)
-        return Drained(tuple(texts), has_queued_prompt=has_queued)
+        for line in waiting:
+            self._lines.put(line)
+        has_queued = request.with_queued and any(line is not None for line in waiting)
+        return PersonInput(tuple(texts), has_queued_prompt=has_queued)
 
     def permit(self, tool: str) -> Permission:
         """Ask whether a tool may run."""

@@ -1,19 +1,17 @@
-"""The agent's tools: what each does, and how a call's execution settles."""
+"""Tools: their declarations, and the run of a call until it settles."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reducer.guards.invalid_params import ERROR_TYPE as INVALID_PARAMS
-from reducer.guards.side_effect import UNDECLARED, ToolDeclaration, XidDeclaration
-from reducer.vocabulary import ExecutionStatus, TerminalStatus, ToolType
+from guardwave.guards import ExecutionStatus, TerminalStatus, ToolType, pipeline, side_effect
 
 Arguments: TypeAlias = Mapping[str, object]
 
 
 class ToolError(Exception):
-    """A tool failed, in one of the classes of failure that it knows."""
+    """A tool failed, with one of its own error types."""
 
     def __init__(self, error_type: str, text: str) -> None:
         super().__init__(text)
@@ -22,18 +20,18 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `required` are the arguments it can't do without.
+    """One tool. `required` are the arguments that it needs.
 
     `declaration` and `xid` are for the side-effect guard: whether a repeat does harm, and which
-    arguments say what is done to which thing. `needs_permission`: a person is asked first.
+    arguments identify the act and its object. `needs_permission`: the host asks a person first.
     """
 
     name: str
     run: Callable[[Arguments], str]
     required: tuple[str, ...] = ()
     tool_type: ToolType = ToolType.NATIVE
-    declaration: ToolDeclaration = UNDECLARED
-    xid: XidDeclaration | None = None
+    declaration: side_effect.ToolDeclaration = side_effect.UNDECLARED
+    xid: side_effect.XidDeclaration | None = None
     needs_permission: bool = False
 
     def definition(self) -> Mapping[str, object]:
@@ -49,7 +47,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a call's execution settled: made once, at that moment, and never changed."""
+    """The settled execution of a call: made once, at that moment, and never changed."""
 
     status: ExecutionStatus
     error_type: str | None = None
@@ -57,7 +55,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a call is reported to the model; what runs after the tool may still change it."""
+    """The report of a call to the model; a hook that runs after the tool may change it."""
 
     status: TerminalStatus
     text: str
@@ -68,51 +66,53 @@ Hook: TypeAlias = Callable[[Report], Report]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """One call after everything that ran for it."""
+class Settlement:
+    """The execution and the report of one call, after all hooks."""
 
     execution: Execution
     report: Report
 
 
 def read_arguments(text: str) -> Arguments | None:
-    """Return the arguments that a model wrote, None when they are no JSON object."""
+    """Return the arguments of a call, None if they are no JSON object."""
     try:
-        found = json.loads(text or "{}")
+        arguments = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return arguments if isinstance(arguments, dict) else None
 
 
-def execute(tool: Tool | None, arguments: Arguments | None, hooks: tuple[Hook, ...]) -> Settled:
+def execute(tool: Tool | None, arguments: Arguments | None, hooks: tuple[Hook, ...]) -> Settlement:
     """Run a call to its end. The execution is settled before the first hook runs."""
     settled = _run(tool, arguments)
     report = settled.report
     for hook in hooks:
         report = hook(report)
-    return Settled(settled.execution, report)
+    return Settlement(settled.execution, report)
 
 
-def not_started(text: str, *, is_cancelled: bool = False, error_type: str | None = None) -> Settled:
-    """Return what settles a call that never ran."""
+def not_started(
+    text: str, *, is_cancelled: bool = False, error_type: str | None = None
+) -> Settlement:
+    """Return the settlement of a call that never ran."""
     status = TerminalStatus.CANCELLED if is_cancelled else TerminalStatus.ERROR
-    return Settled(
+    return Settlement(
         Execution(ExecutionStatus.NOT_STARTED, error_type), Report(status, text, error_type)
     )
 
 
-def _run(tool: Tool | None, arguments: Arguments | None) -> Settled:
+def _run(tool: Tool | None, arguments: Arguments | None) -> Settlement:
     if tool is None:
         return not_started("There is no such tool.", error_type="unknown_tool")
     if arguments is None or any(name not in arguments for name in tool.required):
         needed = ", ".join(tool.required) or "none"
-        return not_started(f"The arguments must be: {needed}.", error_type=INVALID_PARAMS)
+        return not_started(f"The arguments must be: {needed}.", error_type=pipeline.INVALID_PARAMS)
     try:
         text = tool.run(arguments)
     except ToolError as error:
         failed = Execution(ExecutionStatus.ERROR, error.error_type)
-        return Settled(failed, Report(TerminalStatus.ERROR, str(error), error.error_type))
+        return Settlement(failed, Report(TerminalStatus.ERROR, str(error), error.error_type))
     except Exception as error:  # noqa: BLE001  # a tool's bug is an answer, not the end of the host
         failed = Execution(ExecutionStatus.ERROR, "unknown")
-        return Settled(failed, Report(TerminalStatus.ERROR, type(error).__name__, "unknown"))
-    return Settled(Execution(ExecutionStatus.SUCCESS), Report(TerminalStatus.SUCCESS, text))
+        return Settlement(failed, Report(TerminalStatus.ERROR, type(error).__name__, "unknown"))
+    return Settlement(Execution(ExecutionStatus.SUCCESS), Report(TerminalStatus.SUCCESS, text))

@@ -1,4 +1,4 @@
-"""The transcript of a session: a file that is only ever added to."""
+"""Transcript of a session: an append-only file of messages."""
 
 import json
 import os
@@ -18,14 +18,14 @@ UNANSWERED = "Nothing is known of this call: the agent was interrupted."
 
 
 class TranscriptError(Exception):
-    """A message could not be made to last."""
+    """A message could not be written to the disk."""
 
 
 class Transcript:
-    """Messages in order, in memory and on disk; a message is in it when the disk has it.
+    """Messages in order, in memory and on disk; a message is added once the disk has it.
 
-    What is added together stands on one line, so that a crash leaves all of it or a line without
-    an end, which counts for nothing.
+    Messages that are added together stand on one line, so that a crash leaves all of them or a line
+    without an end, which is dropped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,25 +35,25 @@ class Transcript:
             ValueError: a line of the file is no message.
         """
         self._path = path
-        found = path.read_bytes() if path.exists() else b""
-        self._whole_bytes = found.rfind(b"\n") + 1
-        whole = found[: self._whole_bytes].decode()
-        self._messages = [each for line in whole.splitlines() for each in read_messages(line)]
+        content = path.read_bytes() if path.exists() else b""
+        self._whole_bytes = content.rfind(b"\n") + 1
+        lines = content[: self._whole_bytes].decode().splitlines()
+        self._messages = [message for line in lines for message in read_messages(line)]
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Return everything that was said."""
+        """Return all messages."""
         return tuple(self._messages)
 
     def add(self, *messages: Message) -> None:
         """Write messages, all or none.
 
         Raises:
-            TranscriptError: the disk did not take them.
+            TranscriptError: the disk did not accept them.
         """
         if not messages:
             return
-        wires = [each.wire() for each in messages]
+        wires = [message.wire() for message in messages]
         line = f"{json.dumps(wires[0] if len(wires) == 1 else wires)}\n".encode()
         try:
             self._append(line)
@@ -65,7 +65,7 @@ class Transcript:
         self._path.touch()
         with self._path.open("r+b") as file:
             if file.seek(0, os.SEEK_END) > self._whole_bytes:
-                # A line that was cut short, by a crash or by a full disk.
+                # A line that a crash or a full disk cut short.
                 file.truncate(self._whole_bytes)
                 file.seek(self._whole_bytes)
             file.write(line)
@@ -74,29 +74,29 @@ class Transcript:
             self._whole_bytes = file.tell()
 
     def wire(self) -> list[Wire]:
-        """Return the conversation for a model, which wants an answer to each of its calls.
+        """Return the conversation for a model, which needs an answer to each of its calls.
 
-        One that the last process left without gets a placeholder here and not on disk: whether it
-        ran is not known.
+        A call that the last process left unanswered gets a placeholder, here and not on disk:
+        whether it ran is unknown.
         """
-        answered = self._answered()
-        said: list[Wire] = []
+        answered = self._answered_ids()
+        wires: list[Wire] = []
         for message in self._messages:
-            said.append(message.wire())
+            wires.append(message.wire())
             if isinstance(message, AssistantTurn):
-                said += [
+                wires += [
                     ToolAnswer(call.call_id, UNANSWERED).wire()
                     for call in message.calls
                     if call.call_id not in answered
                 ]
-        return said
+        return wires
 
-    def _answered(self) -> set[str]:
-        return {each.call_id for each in self._messages if isinstance(each, ToolAnswer)}
+    def _answered_ids(self) -> set[str]:
+        return {message.call_id for message in self._messages if isinstance(message, ToolAnswer)}
 
     def calls(self) -> Iterator[tuple[RequestedCall, bool]]:
         """Yield every call of the past, and whether it was answered."""
-        answered = self._answered()
+        answered = self._answered_ids()
         for message in self._messages:
             if isinstance(message, AssistantTurn):
                 for call in message.calls:

@@ -1,12 +1,12 @@
-"""The tools of the example: pages that never load, notes, and mails that are really written."""
+"""Example tools: pages that never load, notes, and mails that are written to a file."""
 
 from pathlib import Path
 
 from examples.agent_host.tools import Arguments, Tool, ToolError
-from reducer.guards.side_effect import ToolDeclaration, XidDeclaration
+from guardwave.guards import side_effect
 
-_NO_EFFECT = ToolDeclaration(side_effect=False)
-_EFFECT = ToolDeclaration(side_effect=True)
+_NO_EFFECT = side_effect.ToolDeclaration(side_effect=False)
+_EFFECT = side_effect.ToolDeclaration(side_effect=True)
 
 
 def workshop(directory: Path) -> dict[str, Tool]:
@@ -43,7 +43,7 @@ def workshop(directory: Path) -> dict[str, Tool]:
             ("to", "subject"),
             declaration=_EFFECT,
             # The same mail to the same person is the same act in every conversation.
-            xid=XidDeclaration("send_mail", "to", ("subject",)),
+            xid=side_effect.XidDeclaration("send_mail", "to", ("subject",)),
         ),
     )
     return {tool.name: tool for tool in tools}

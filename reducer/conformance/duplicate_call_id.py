@@ -1,10 +1,10 @@
-"""The duplicate-call-id guard behind the neutral schema of docs/guards."""
+"""Duplicate-call-id adapter: the guard behind the neutral schema of `docs/guards`."""
 
 from collections.abc import Mapping
 
-from reducer.conformance.fields import Fields, pointer
-from reducer.guards.calls import ToolCall
-from reducer.guards.duplicate_call_id import (
+from guardwave.reducer.conformance.fields import Fields, pointer
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.guards.duplicate_call_id import (
     GENERATED_PREFIX,
     SUFFIX,
     BatchProposed,
@@ -16,32 +16,32 @@ from reducer.guards.duplicate_call_id import (
     PromptStarted,
     reduce,
 )
-from reducer.vocabulary import LoopType, Mode, Route
+from guardwave.reducer.vocabulary import LoopType, Mode, Route
 
 
 class Machine:
-    """The guard in enforce: the vectors describe this mode (docs/guards)."""
+    """The guard in enforce, the mode of the vectors (`docs/guards`)."""
 
     def __init__(self, config: Mapping[str, object]) -> None:
-        given = Fields.of(config, "/config")
-        word = given.text("route", missing="interactive")
+        fields = Fields.of(config, "/config")
+        word = fields.text("route", default="interactive")
         route = Route.parse(word)
         if route is None:
             raise ValueError(f"/config/route: is {word!r}; give one of {', '.join(Route)}")
         self._state = DuplicateCallId.start(
             Mode.ENFORCE,
             route=route,
-            suffix=given.text("suffix", missing=SUFFIX),
-            generated_prefix=given.text("generated_prefix", missing=GENERATED_PREFIX),
+            suffix=fields.text("suffix", default=SUFFIX),
+            generated_prefix=fields.text("generated_prefix", default=GENERATED_PREFIX),
         )
 
-    def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Take an event and return what the guard decided about each call.
+    def step(self, event: Mapping[str, object]) -> Mapping[str, object]:
+        """Take an event and return the guard's decision about each call.
 
         Raises:
-            ValueError: an event or a field that is none of the schema; naming it.
+            ValueError: the event or a field is not of the schema; it names the field.
         """
-        step = reduce(self._state, _event(Fields.of(given)))
+        step = reduce(self._state, _event(Fields.of(event)))
         self._state = step.state
         return _output(step)
 
@@ -54,43 +54,43 @@ def _output(step: DuplicateCallIdStep) -> Mapping[str, object]:
         "loop_type": loop_type,
         "turn_outcome": step.turn_outcome.value,
         "calls": [
-            {"raw_id": each.raw_id, "action": each.action.value, "call_id": each.call_id}
-            for each in step.verdicts
+            {"raw_id": verdict.raw_id, "action": verdict.action.value, "call_id": verdict.call_id}
+            for verdict in step.verdicts
         ],
     }
 
 
-def _event(given: Fields) -> Event:
-    match given.text("event", missing="response"):
+def _event(event: Fields) -> Event:
+    match event.text("event", default="response"):
         case "response":
-            return BatchProposed((_calls(given, "calls"),))
+            return BatchProposed((_calls(event, "calls"),))
         case "batch":
-            responses = given.items("responses", missing=())
-            place = pointer(given.place, "responses")
-            inner = Fields({str(at): each for at, each in enumerate(responses)}, place)
-            return BatchProposed(tuple(_calls(inner, at) for at in inner.found))
+            responses = event.items("responses", default=())
+            place = pointer(event.place, "responses")
+            by_place = Fields({str(at): calls for at, calls in enumerate(responses)}, place)
+            return BatchProposed(tuple(_calls(by_place, at) for at in by_place.values))
         case "seed_history":
-            return HistorySeeded(tuple(_entries(given)))
+            return HistorySeeded(tuple(_entries(event)))
         case "new_prompt":
             return PromptStarted()
         case other:
             raise ValueError(f"/event: {other!r} is no event of duplicate-call-id")
 
 
-def _calls(given: Fields, name: str) -> tuple[ToolCall, ...]:
-    place = pointer(given.place, name)
-    found = enumerate(given.items(name, missing=()))
-    return tuple(_call(Fields.of(each, pointer(place, at))) for at, each in found)
+def _calls(parent: Fields, name: str) -> tuple[ToolCall, ...]:
+    place = pointer(parent.place, name)
+    calls = enumerate(parent.items(name, default=()))
+    return tuple(_call(Fields.of(call, pointer(place, at))) for at, call in calls)
 
 
-def _entries(given: Fields) -> list[HistoryCall]:
-    found = []
-    for at, each in enumerate(given.items("entries", missing=())):
-        entry = Fields.of(each, f"/entries/{at}")
-        found.append(HistoryCall(_call(entry), entry.flag("answered", missing=True)))
-    return found
+def _entries(event: Fields) -> list[HistoryCall]:
+    calls = []
+    for at, item in enumerate(event.items("entries", default=())):
+        entry = Fields.of(item, f"/entries/{at}")
+        calls.append(HistoryCall(_call(entry), entry.flag("answered", default=True)))
+    return calls
 
 
-def _call(given: Fields) -> ToolCall:
-    tool = given.text("tool", missing="")
-    return ToolCall.of(given.optional_text("id"), tool, given.found.get("args"))
+def _call(call: Fields) -> ToolCall:
+    tool = call.text("tool", default="")
+    return ToolCall.of(call.optional_text("id"), tool, call.values.get("args"))

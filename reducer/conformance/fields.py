@@ -1,4 +1,4 @@
-"""A JSON object whose fields are read by type; a wrong one is named by its JSON pointer."""
+"""Typed fields: a JSON object read by type; an error names the field by its JSON pointer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,81 +11,81 @@ def pointer(place: str, name: str | int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object and where it stands. A field that is null or not there is what `missing` says.
+    """An object and its place. A null or missing field has the value of `default`.
 
-    Without `missing` a field must be there. Each reader raises a ValueError that names the place
-    and what was expected, never the value.
+    Without a `default` the field is required. Each reader raises a ValueError that names the place
+    and the expected type, never the value.
     """
 
-    found: Mapping[str, object]
+    values: Mapping[str, object]
     place: str = ""
 
     @classmethod
-    def of(cls, found: object, place: str = "") -> "Fields":
+    def of(cls, value: object, place: str = "") -> "Fields":
         """Return the fields of an object.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not an object.
         """
-        if not isinstance(found, Mapping):
+        if not isinstance(value, Mapping):
             raise ValueError(f"{place or '/'}: must be an object")
-        return cls(found, place)
+        return cls(value, place)
 
-    def text(self, name: str, *, missing: str | None = None) -> str:
+    def text(self, name: str, *, default: str | None = None) -> str:
         """Return a text."""
-        found = self._of(name, missing)
-        if not isinstance(found, str):
+        value = self._of(name, default)
+        if not isinstance(value, str):
             raise self._wrong(name, "a text")
-        return found
+        return value
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text, or None for null and for a field that is not there."""
-        return None if self.found.get(name) is None else self.text(name)
+        """Return a text, or None for a null or missing field."""
+        return None if self.values.get(name) is None else self.text(name)
 
-    def flag(self, name: str, *, missing: bool | None = None) -> bool:
+    def flag(self, name: str, *, default: bool | None = None) -> bool:
         """Return true or false."""
-        found = self._of(name, missing)
-        if not isinstance(found, bool):
+        value = self._of(name, default)
+        if not isinstance(value, bool):
             raise self._wrong(name, "true or false")
-        return found
+        return value
 
-    def whole(self, name: str, *, missing: int | None = None) -> int:
-        """Return a whole number, also one that JSON spells with a fraction or exponent."""
-        found = self._of(name, missing)
-        if isinstance(found, float) and found.is_integer():
-            return int(found)
-        # True is an int to Python and no number to JSON.
-        if isinstance(found, bool) or not isinstance(found, int):
+    def whole(self, name: str, *, default: int | None = None) -> int:
+        """Return a whole number, even one that JSON writes with a fraction or exponent."""
+        value = self._of(name, default)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        # isinstance takes True for an int.
+        if isinstance(value, bool) or not isinstance(value, int):
             raise self._wrong(name, "a whole number")
-        return found
+        return value
 
     def optional_whole(self, name: str) -> int | None:
-        """Return a whole number, or None for null and for a field that is not there."""
-        return None if self.found.get(name) is None else self.whole(name)
+        """Return a whole number, or None for a null or missing field."""
+        return None if self.values.get(name) is None else self.whole(name)
 
     def mapping(
-        self, name: str, *, missing: Mapping[str, object] | None = None
+        self, name: str, *, default: Mapping[str, object] | None = None
     ) -> Mapping[str, object]:
         """Return an object."""
-        found = self._of(name, missing)
-        if not isinstance(found, Mapping):
+        value = self._of(name, default)
+        if not isinstance(value, Mapping):
             raise self._wrong(name, "an object")
-        return found
+        return value
 
-    def items(self, name: str, *, missing: Sequence[object] | None = None) -> Sequence[object]:
+    def items(self, name: str, *, default: Sequence[object] | None = None) -> Sequence[object]:
         """Return a list."""
-        found = self._of(name, missing)
-        if isinstance(found, str) or not isinstance(found, Sequence):
+        value = self._of(name, default)
+        if isinstance(value, str) or not isinstance(value, Sequence):
             raise self._wrong(name, "a list")
-        return found
+        return value
 
-    def _of(self, name: str, missing: object) -> object:
-        found = self.found.get(name)
-        if found is None and missing is not None:
-            return missing
-        if name not in self.found:
+    def _of(self, name: str, default: object) -> object:
+        value = self.values.get(name)
+        if value is None and default is not None:
+            return default
+        if name not in self.values:
             raise ValueError(f"{pointer(self.place, name)}: is missing")
-        return found
+        return value
 
     def _wrong(self, name: str, expected: str) -> ValueError:
         return ValueError(f"{pointer(self.place, name)}: must be {expected}")

@@ -1,11 +1,11 @@
-"""The identical-call guard behind the neutral schema of docs/guards."""
+"""Identical-call adapter: the guard behind the neutral schema of `docs/guards`."""
 
 import json
 from collections.abc import Mapping
 
-from reducer.conformance.fields import Fields
-from reducer.guards.calls import ToolCall
-from reducer.guards.identical_call import (
+from guardwave.reducer.conformance.fields import Fields
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.guards.identical_call import (
     MAX_EVIDENCE_RESETS,
     THRESHOLD,
     BatchSettled,
@@ -22,38 +22,38 @@ from reducer.guards.identical_call import (
     reduce,
     restore,
 )
-from reducer.vocabulary import Mode
+from guardwave.reducer.vocabulary import Mode
 
 
 class Machine:
-    """The guard in enforce: the vectors describe this mode (docs/guards).
+    """The guard in enforce, the mode of the vectors (`docs/guards`).
 
-    One `turn` is a host's whole round: the model's turn, the calls it asked for and, unless they
-    wait for an approval, their results.
+    One `turn` event is a whole round of a host: the model's turn, its calls and, unless they wait
+    for an approval, their results.
     """
 
     def __init__(self, config: Mapping[str, object]) -> None:
-        given = Fields.of(config, "/config")
+        fields = Fields.of(config, "/config")
         self._state = IdenticalCall.start(
             Mode.ENFORCE,
-            threshold=given.whole("threshold", missing=THRESHOLD),
-            max_evidence_resets=given.whole("max_evidence_resets", missing=MAX_EVIDENCE_RESETS),
+            threshold=fields.whole("threshold", default=THRESHOLD),
+            max_evidence_resets=fields.whole("max_evidence_resets", default=MAX_EVIDENCE_RESETS),
         )
-        # A transcript holds the results that a batch brought before it was paused.
+        # A host's transcript keeps the results of a batch from before its pause.
         self._paused_evidence: Mapping[str, str] = {}
 
-    def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Take an event and return what the guard decided about the turn.
+    def step(self, event: Mapping[str, object]) -> Mapping[str, object]:
+        """Take an event and return the guard's decision about the turn.
 
         Raises:
-            ValueError: an event or a field that is none of the schema; naming it.
+            ValueError: the event or a field is not of the schema; it names the field.
         """
-        fields = Fields.of(given)
-        match fields.text("event", missing="turn"):
+        fields = Fields.of(event)
+        match fields.text("event", default="turn"):
             case "turn":
                 return self._turn(fields)
             case "resume":
-                return self._resumed(_evidence(fields))
+                return self._resume(_evidence(fields))
             case "reload":
                 self._state = restore(json.loads(json.dumps(dump(self._state))))
                 return self._output()
@@ -64,27 +64,27 @@ class Machine:
             case other:
                 raise ValueError(f"/event: {other!r} is no event of identical-call")
 
-    def _turn(self, given: Fields) -> Mapping[str, object]:
-        calls, evidence = _calls(given), _evidence(given)
-        awaits_approval = given.flag("awaits_approval", missing=False)
-        begun = reduce(self._state, TurnStarted(_budget(given)))
-        self._state = begun.state
-        if begun.turn is None:
-            return self._output("fail", failure=begun.failure)
-        if given.flag("model_error", missing=False):
-            return self._output("retry", turn=begun.turn)
-        proposed = reduce(self._state, CallsProposed(calls))
-        self._state = proposed.state
-        if proposed.action is not RunAction.DISPATCH:
-            return self._output(proposed.action, turn=begun.turn, failure=proposed.failure)
+    def _turn(self, event: Fields) -> Mapping[str, object]:
+        calls, evidence = _calls(event), _evidence(event)
+        awaits_approval = event.flag("awaits_approval", default=False)
+        start = reduce(self._state, TurnStarted(_budget(event)))
+        self._state = start.state
+        if start.turn is None:
+            return self._output("fail", failure=start.failure)
+        if event.flag("model_error", default=False):
+            return self._output("retry", turn=start.turn)
+        proposal = reduce(self._state, CallsProposed(calls))
+        self._state = proposal.state
+        if proposal.action is not RunAction.DISPATCH:
+            return self._output(proposal.action, turn=start.turn, failure=proposal.failure)
         if awaits_approval:
             self._paused_evidence = evidence
-            return self._output("suspended", turn=begun.turn)
+            return self._output("suspended", turn=start.turn)
         self._state = reduce(self._state, BatchSettled(evidence)).state
         dispatched = [call.call_id for call in calls]
-        return self._output("dispatch", turn=begun.turn, dispatched=dispatched)
+        return self._output("dispatch", turn=start.turn, dispatched=dispatched)
 
-    def _resumed(self, evidence: Mapping[str, str]) -> Mapping[str, object]:
+    def _resume(self, evidence: Mapping[str, str]) -> Mapping[str, object]:
         dispatched = [call.call_id for call in self._state.pending or ()]
         merged = {**self._paused_evidence, **evidence}
         self._state = reduce(self._state, BatchSettled(merged)).state
@@ -114,23 +114,23 @@ class Machine:
         }
 
 
-def _budget(given: Fields) -> Budget:
-    word = given.optional_text("budget") or Budget.NONE
+def _budget(event: Fields) -> Budget:
+    word = event.optional_text("budget") or Budget.NONE
     if word not in Budget.__members__.values():
         raise ValueError(f"/budget: {word!r} is none of {', '.join(Budget)}")
     return Budget(word)
 
 
-def _calls(given: Fields) -> tuple[ToolCall, ...]:
-    found = []
-    for at, each in enumerate(given.items("calls", missing=())):
-        call = Fields.of(each, f"/calls/{at}")
-        tool = call.text("tool", missing="")
-        found.append(ToolCall.of(call.optional_text("call_id"), tool, call.found.get("args")))
-    return tuple(found)
+def _calls(event: Fields) -> tuple[ToolCall, ...]:
+    calls = []
+    for at, item in enumerate(event.items("calls", default=())):
+        call = Fields.of(item, f"/calls/{at}")
+        tool = call.text("tool", default="")
+        calls.append(ToolCall.of(call.optional_text("call_id"), tool, call.values.get("args")))
+    return tuple(calls)
 
 
-def _evidence(given: Fields) -> Mapping[str, str]:
-    found = Fields(given.mapping("evidence", missing={}), "/evidence")
-    keys = {call_id: found.optional_text(call_id) for call_id in found.found}
+def _evidence(event: Fields) -> Mapping[str, str]:
+    evidence = Fields(event.mapping("evidence", default={}), "/evidence")
+    keys = {call_id: evidence.optional_text(call_id) for call_id in evidence.values}
     return {call_id: key for call_id, key in keys.items() if key is not None}

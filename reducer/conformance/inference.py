@@ -1,8 +1,8 @@
-"""Which guard a file of vectors is about, told from the words it uses."""
+"""Guard inference: the guard of a file of vectors, found by the words it uses."""
 
 from collections.abc import Iterable, Mapping
 
-# Words that only this guard's vectors have (docs/guards); the others tell nothing.
+# Words that only this guard's vectors have (`docs/guards`); other words do not identify a guard.
 _WORDS: Mapping[str, frozenset[str]] = {
     "repeated-failure": frozenset(
         {
@@ -98,22 +98,22 @@ GUARDS = tuple(_WORDS)
 def words_of(
     config: Mapping[str, object], steps: Iterable[tuple[Mapping[str, object], Mapping[str, object]]]
 ) -> Iterable[str]:
-    """Yield the words of one vector: its keys and events, each with the part it stands in."""
+    """Yield the words of one vector: its keys and events, with the part they belong to."""
     yield from (f"config/{key}" for key in config)
-    for given, expect in steps:
-        yield from (f"input/{key}" for key in given)
+    for event, expect in steps:
+        yield from (f"input/{key}" for key in event)
         yield from (f"expect/{key}" for key in expect)
-        yield f"event/{given.get('event')}"
+        yield f"event/{event.get('event')}"
 
 
 def guard_of(words: Iterable[str]) -> str:
-    """Return the guard that has most of the words for its own.
+    """Return the guard that has most of the words.
 
     Raises:
-        ValueError: no guard has any, or two have equally many.
+        ValueError: no guard has any of the words, or two guards have equally many.
     """
     used = frozenset(words)
-    counts = {guard: len(own & used) for guard, own in _WORDS.items()}
+    counts = {guard: len(words & used) for guard, words in _WORDS.items()}
     most = max(counts.values())
     best = [guard for guard, count in counts.items() if count == most]
     if most == 0 or len(best) > 1:

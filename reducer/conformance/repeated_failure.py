@@ -1,11 +1,11 @@
-"""The repeated-failure guard behind the neutral schema of docs/guards."""
+"""Repeated-failure adapter: the guard behind the neutral schema of `docs/guards`."""
 
 import json
 from collections.abc import Mapping
 
-from reducer.conformance.fields import Fields
-from reducer.guards.modes import ParsedMode, parse_mode
-from reducer.guards.repeated_failure import (
+from guardwave.reducer.conformance.fields import Fields
+from guardwave.reducer.guards.modes import ParsedMode, parse_mode
+from guardwave.reducer.guards.repeated_failure import (
     Observation,
     PromptStarted,
     RepeatedFailure,
@@ -13,31 +13,32 @@ from reducer.guards.repeated_failure import (
     SettledBatch,
     reduce,
 )
-from reducer.guards.transition import Transition
-from reducer.vocabulary import Decision, Route
+from guardwave.reducer.guards.transition import Transition
+from guardwave.reducer.vocabulary import Decision, Route
 
-# The internal spelling of two decisions; telemetry says `warned` and `stopped` (docs/guards).
+# The vectors' spelling of two decisions; telemetry has `warned` and `stopped` (`docs/guards`).
 _SPELLINGS = {Decision.WARNED: "warn", Decision.STOPPED: "stop"}
 
 
 class Machine:
-    """One prompt after another, as one vector tells them."""
+    """The guard in one vector, prompt after prompt."""
 
     def __init__(self, config: Mapping[str, object]) -> None:
         fields = Fields.of(config, "/config")
-        # docs/guards: only the foreground is guarded, whatever else a prompt is marked as.
-        route = Route.parse(fields.text("route", missing="interactive")) or Route.BACKGROUND
+        # Only the foreground is guarded, so any other word is as good as background.
+        route = Route.parse(fields.text("route", default="interactive")) or Route.BACKGROUND
         self._state = RepeatedFailure.start(_mode(fields, "mode").mode, route=route)
         self._prompts = 1
 
-    def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
+    def step(self, event: Mapping[str, object]) -> Mapping[str, object]:
         """Take a `batch`, `new_prompt` or `parse_mode` event.
 
         Raises:
-            ValueError: the event is none of these, or a field is of another type; naming it.
+            ValueError: the event is none of these, or a field is of a wrong type; it names the
+                field.
         """
-        fields = Fields.of(given)
-        match fields.text("event", missing="batch"):
+        fields = Fields.of(event)
+        match fields.text("event", default="batch"):
             case "batch":
                 return self._output(reduce(self._state, _batch(fields)))
             case "new_prompt":
@@ -46,15 +47,15 @@ class Machine:
             case "parse_mode":
                 parsed = _mode(fields, "value")
                 return {"mode": parsed.mode.value, "diagnostic": parsed.diagnostic is not None}
-            case event:
-                raise ValueError(f"/event: {event!r} is none of batch, new_prompt, parse_mode")
+            case unknown:
+                raise ValueError(f"/event: {unknown!r} is none of batch, new_prompt, parse_mode")
 
     def _output(self, step: RepeatedFailureStep) -> Mapping[str, object]:
         state = self._state = step.state
-        reported = step.transitions[0] if step.transitions else None
+        transition = step.transitions[0] if step.transitions else None
         return {
-            "decision": _decision(reported),
-            "reason": reported and reported.reset_reason,
+            "decision": _decision(transition),
+            "reason": transition and transition.reset_reason,
             "phase": state.phase.value,
             "key": state.key and state.key._asdict(),
             "failure_count": state.failure_count,
@@ -62,26 +63,26 @@ class Machine:
             "candidate_ordinal": state.candidate_ordinal,
             "enforcement_disabled": state.is_enforcement_disabled,
             "action": step.action.value,
-            "telemetry": reported and _telemetry(reported, f"prompt-{self._prompts}"),
+            "telemetry": transition and _telemetry(transition, f"prompt-{self._prompts}"),
         }
 
 
 def _mode(fields: Fields, name: str) -> ParsedMode:
-    """Parse a mode; what is no text is read as JSON spells it, and so names none."""
-    found = fields.found.get(name)
-    return parse_mode(found if found is None or isinstance(found, str) else json.dumps(found))
+    """Parse a mode; a value that is not a text is parsed in its JSON spelling, which is no mode."""
+    value = fields.values.get(name)
+    return parse_mode(value if value is None or isinstance(value, str) else json.dumps(value))
 
 
 def _batch(fields: Fields) -> SettledBatch:
     return SettledBatch(
         tuple(
-            _observation(Fields.of(each, f"/observations/{number}"))
-            for number, each in enumerate(fields.items("observations", missing=()))
+            _observation(Fields.of(item, f"/observations/{number}"))
+            for number, item in enumerate(fields.items("observations", default=()))
         ),
-        is_complete=fields.flag("complete", missing=True),
-        is_input_reliable=fields.flag("input_reliable", missing=True),
-        has_external_input=fields.flag("external_input", missing=False),
-        has_queued_prompt=fields.flag("queued_prompt", missing=False),
+        is_complete=fields.flag("complete", default=True),
+        is_input_reliable=fields.flag("input_reliable", default=True),
+        has_external_input=fields.flag("external_input", default=False),
+        has_queued_prompt=fields.flag("queued_prompt", default=False),
     )
 
 
@@ -93,35 +94,35 @@ def _observation(fields: Fields) -> Observation:
         terminal_status=fields.optional_text("status"),
         execution_status=fields.optional_text("execution_status"),
         error_type=fields.optional_text("error_type"),
-        is_provider_duplicate=fields.flag("provider_duplicate", missing=False),
+        is_provider_duplicate=fields.flag("provider_duplicate", default=False),
     )
 
 
-def _decision(reported: Transition | None) -> str:
-    if reported is None:
+def _decision(transition: Transition | None) -> str:
+    if transition is None:
         return "none"
-    return _SPELLINGS.get(reported.decision, reported.decision.value)
+    return _SPELLINGS.get(transition.decision, transition.decision.value)
 
 
-def _telemetry(reported: Transition, prompt_id: str) -> Mapping[str, object]:
-    """Return counter labels and log attributes under the neutral names of docs/guards."""
+def _telemetry(transition: Transition, prompt_id: str) -> Mapping[str, object]:
+    """Return counter labels and log attributes under the neutral names of `docs/guards`."""
     metric = _present(
-        route=reported.route,
-        mode=reported.mode,
-        phase_before=reported.phase_from,
-        phase_after=reported.phase_to,
-        decision=reported.decision,
-        failure_count_bucket=reported.failure_count,
-        batch_count_bucket=reported.batch_count,
-        reset_reason=reported.reset_reason,
-        terminal_status=reported.terminal_status,
-        execution_status=reported.execution_status,
-        tool_type=reported.tool_type,
+        route=transition.route,
+        mode=transition.mode,
+        phase_before=transition.phase_from,
+        phase_after=transition.phase_to,
+        decision=transition.decision,
+        failure_count_bucket=transition.failure_count,
+        batch_count_bucket=transition.batch_count,
+        reset_reason=transition.reset_reason,
+        terminal_status=transition.terminal_status,
+        execution_status=transition.execution_status,
+        tool_type=transition.tool_type,
     )
     log = metric | _present(
         prompt_id=prompt_id,
-        candidate_ordinal=reported.candidate_ordinal,
-        execution_error_type=reported.error_type,
+        candidate_ordinal=transition.candidate_ordinal,
+        execution_error_type=transition.error_type,
     )
     return {"metric": metric, "metric_keys": sorted(metric), "log": log, "log_keys": sorted(log)}
 

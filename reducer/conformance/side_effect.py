@@ -1,12 +1,12 @@
-"""The side-effect guard behind the neutral schema of docs/guards."""
+"""Side-effect adapter: the guard behind the neutral schema of `docs/guards`."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from reducer.conformance.fields import Fields, pointer
-from reducer.guards.calls import ToolCall
-from reducer.guards.side_effect import (
+from guardwave.reducer.conformance.fields import Fields, pointer
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.guards.side_effect import (
     UNDECLARED,
     CallStatus,
     Decided,
@@ -22,14 +22,14 @@ from reducer.guards.side_effect import (
     Verdict,
     reduce,
 )
-from reducer.vocabulary import ExecutionStatus, Mode
+from guardwave.reducer.vocabulary import ExecutionStatus, Mode
 
 Word = TypeVar("Word", bound=StrEnum)
 
 _OUTCOMES = {"success": ExecutionStatus.SUCCESS, "error": ExecutionStatus.ERROR}
 
 
-class _Asked(NamedTuple):
+class _OpenQuestion(NamedTuple):
     request: str
     scope: Scope
 
@@ -41,75 +41,77 @@ class Machine:
         fields = Fields.of(config, "/config")
         self._state = SideEffectDuplicate.start(Mode.ENFORCE, ladder=_ladder(fields))
         self._tools = {
-            name: _declaration(Fields.of(each, pointer("/config/tools", name)))
-            for name, each in fields.mapping("tools", missing={}).items()
+            name: _declaration(Fields.of(tool, pointer("/config/tools", name)))
+            for name, tool in fields.mapping("tools", default={}).items()
         }
-        self._asked: dict[str, _Asked] = {}
+        self._questions: dict[str, _OpenQuestion] = {}
 
-    def step(self, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Take one event; `parallel` proposes all of its calls before any of them ends."""
-        fields = Fields.of(given)
-        match fields.text("event", missing="call"):
+    def step(self, event: Mapping[str, object]) -> Mapping[str, object]:
+        """Take one event; `parallel` proposes all its calls before any of them ends."""
+        fields = Fields.of(event)
+        match fields.text("event", default="call"):
             case "call":
-                return self._carried_out([fields])[0]
+                return self._run([fields])[0]
             case "parallel":
                 calls = [
-                    Fields.of(each, f"/calls/{number}")
-                    for number, each in enumerate(fields.items("calls", missing=()))
+                    Fields.of(call, f"/calls/{number}")
+                    for number, call in enumerate(fields.items("calls", default=()))
                 ]
-                return {"results": self._carried_out(calls)}
+                return {"results": self._run(calls)}
             case "decide":
-                return self._answered(fields)
+                return self._answer(fields)
             case unknown:
                 raise ValueError(f"/event: {unknown!r} is none of call, parallel, decide")
 
-    def _carried_out(self, calls: list[Fields]) -> list[Mapping[str, object]]:
-        steps = [self._proposed(each) for each in calls]
+    def _run(self, calls: list[Fields]) -> list[Mapping[str, object]]:
+        steps = [self._propose(call) for call in calls]
         return [
-            self._output(step, self._ended(step, each), self._scope(step))
-            for step, each in zip(steps, calls, strict=True)
+            self._output(step, self._end(step, call), self._scope(step))
+            for step, call in zip(steps, calls, strict=True)
         ]
 
-    def _proposed(self, call: Fields) -> SideEffectStep:
-        tool = call.text("tool", missing="")
-        request = call.text("request", missing="r1")
+    def _propose(self, call: Fields) -> SideEffectStep:
+        tool = call.text("tool", default="")
+        request = call.text("request", default="r1")
         step = reduce(
             self._state,
             Proposed(
-                ToolCall.of(call.text("call_id"), tool, call.found.get("args")),
+                ToolCall.of(call.text("call_id"), tool, call.values.get("args")),
                 request,
-                call.whole("now_ms", missing=0),
+                call.whole("now_ms", default=0),
                 thread=call.optional_text("thread"),
                 declaration=self._tools.get(tool, UNDECLARED),
-                is_approved=call.flag("approved", missing=False),
+                is_approved=call.flag("approved", default=False),
             ),
         )
         self._state = step.state
         if step.question is not None:
-            self._asked[step.question.repeat.call_id] = _Asked(request, self._scope(step))
+            self._questions[step.question.repeat.call_id] = _OpenQuestion(
+                request, self._scope(step)
+            )
         return step
 
-    def _answered(self, answer: Fields) -> Mapping[str, object]:
+    def _answer(self, answer: Fields) -> Mapping[str, object]:
         call_id = answer.text("call_id")
-        request, scope = self._asked.get(call_id, _Asked("r1", self._state.ladder.scope))
-        now_ms = answer.whole("now_ms", missing=0)
+        request, scope = self._questions.get(call_id, _OpenQuestion("r1", self._state.ladder.scope))
+        now_ms = answer.whole("now_ms", default=0)
         event = Decided(call_id, request, answer.flag("approved"), now_ms)
         step = reduce(self._state, event)
         self._state = step.state
-        return self._output(step, self._ended(step, answer, request), scope)
+        return self._output(step, self._end(step, answer, request), scope)
 
-    def _ended(
+    def _end(
         self, step: SideEffectStep, call: Fields, request: str | None = None
     ) -> CallStatus | None:
-        """Let a call that runs end as the vector says, and return its record."""
-        outcome = call.text("outcome", missing="success")
+        """End a running call with the outcome of the vector, and return its record."""
+        outcome = call.text("outcome", default="success")
         if outcome not in _OUTCOMES:
             raise ValueError(f"{pointer(call.place, 'outcome')}: must be success or error")
         if step.verdict is None or not step.verdict.runs:
             return step.record
-        asked = request or call.text("request", missing="r1")
-        now_ms = call.whole("now_ms", missing=0)
-        event = Settled(call.text("call_id"), asked, _OUTCOMES[outcome], now_ms)
+        request_id = request or call.text("request", default="r1")
+        now_ms = call.whole("now_ms", default=0)
+        event = Settled(call.text("call_id"), request_id, _OUTCOMES[outcome], now_ms)
         after = reduce(self._state, event)
         self._state = after.state
         return after.record
@@ -133,20 +135,20 @@ class Machine:
 
 
 def _ladder(fields: Fields) -> Ladder:
-    """Return the settings of a config; its action is a word, or the table of all three."""
-    found = fields.found.get("action")
-    table = Fields.of(found, "/config/action") if isinstance(found, Mapping) else fields
+    """Return the settings of a config; its action is a word, or a table with all three."""
+    action = fields.values.get("action")
+    table = Fields.of(action, "/config/action") if isinstance(action, Mapping) else fields
     settings: dict[str, object] = {}
-    for each in (table, fields):
-        settings["scope"] = each.optional_text("scope") or settings.get("scope")
-        ttl_ms = each.optional_whole("ttl_ms")
+    for source in (table, fields):
+        settings["scope"] = source.optional_text("scope") or settings.get("scope")
+        ttl_ms = source.optional_whole("ttl_ms")
         settings["ttl_ms"] = settings.get("ttl_ms") if ttl_ms is None else ttl_ms
     settings["action"] = table.optional_text("action")
     return Ladder.parse({key: value for key, value in settings.items() if value is not None})
 
 
 def _declaration(fields: Fields) -> ToolDeclaration:
-    keys = fields.items("idempotency_key_fields", missing=())
+    keys = fields.items("idempotency_key_fields", default=())
     return ToolDeclaration(
         side_effect=_optional_flag(fields, "side_effect"),
         idempotent=_optional_flag(fields, "idempotent"),
@@ -159,13 +161,13 @@ def _declaration(fields: Fields) -> ToolDeclaration:
 
 
 def _optional_flag(fields: Fields, name: str) -> bool | None:
-    return None if fields.found.get(name) is None else fields.flag(name)
+    return None if fields.values.get(name) is None else fields.flag(name)
 
 
-def _word(fields: Fields, name: str, words: type[Word], missing: Word) -> Word:
-    found = fields.text(name, missing=missing)
+def _word(fields: Fields, name: str, words: type[Word], default: Word) -> Word:
+    text = fields.text(name, default=default)
     for word in words:
-        if word == found:
+        if word == text:
             return word
     place = pointer(fields.place, name)
-    raise ValueError(f"{place}: {found!r} is none of {', '.join(words)}")
+    raise ValueError(f"{place}: {text!r} is none of {', '.join(words)}")

@@ -1,23 +1,23 @@
-"""Which mode a guard starts with: a word from the process environment, and the prompt's route."""
+"""Start modes: the mode in an environment variable, and the mode on a prompt's route."""
 
 from typing import NamedTuple
 
-from reducer.guards.mistakes import mistaken
-from reducer.vocabulary import Mode, Route
+from guardwave.reducer.guards.argument_errors import argument_error
+from guardwave.reducer.vocabulary import Mode, Route
 
 
 class ParsedMode(NamedTuple):
-    """A mode, and what to tell the operator when the word was none."""
+    """A mode, and a diagnostic for the operator if the word was not a mode."""
 
     mode: Mode
     diagnostic: str | None
 
 
 def parse_mode(word: str | None) -> ParsedMode:
-    """Return the mode a word names, trimmed and in any case; anything else is shadow.
+    """Return the mode of a word, trimmed and in any case; anything else is shadow.
 
-    A missing or blank word is silently shadow, a word that names no mode leaves a diagnostic
-    (docs/guards).
+    A missing or blank word is shadow without a diagnostic, an unknown word with one
+    (`docs/guards`).
     """
     text = "" if word is None else word.strip().lower()
     if not text:
@@ -36,21 +36,22 @@ def mode_on(route: Route, mode: Mode) -> Mode:
 
 
 def check_mode(guard: str, mode: object) -> None:
-    """Raise ValueError for what is no Mode, naming the guard; a word may be misspelt."""
+    """Raise ValueError, with the guard, unless the value is a Mode; a word may be misspelt."""
     if not isinstance(mode, Mode):
-        raise mistaken(
+        raise argument_error(
             f"the mode of {guard}",
             mode,
-            "pass a Mode (reducer.vocabulary); for a word, parse_mode(word).mode "
-            "(reducer.guards.modes)",
+            "pass a Mode (guardwave.guards); for a word, parse_mode(word).mode (guardwave.guards)",
         )
 
 
 def check_route(route: object) -> None:
-    """Raise ValueError for what is no Route."""
+    """Raise ValueError unless the value is a Route."""
     if not isinstance(route, Route):
-        raise mistaken(
-            "route", route, "pass a Route (reducer.vocabulary); for a word, what Route.parse gives"
+        raise argument_error(
+            "route",
+            route,
+            "pass a Route (guardwave.guards); for a word, the result of Route.parse",
         )
 
 
@@ -58,5 +59,5 @@ _WORDS = {mode.value: mode for mode in Mode}
 
 
 def _shown(text: str) -> str:
-    # The word comes from an environment variable: it may be long, and it may be a secret's place.
+    # The word comes from an environment variable: it may be long, or a secret by mistake.
     return repr(text if len(text) <= 24 else text[:24] + "...")

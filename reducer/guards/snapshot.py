@@ -1,11 +1,11 @@
-"""A guard's state as plain JSON values, with the version that wrote it, and back."""
+"""Snapshots: a guard's state as plain JSON values, with the schema that wrote it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from reducer.vocabulary import Mode, Route
+from guardwave.reducer.vocabulary import Mode, Route
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -17,7 +17,7 @@ Document: TypeAlias = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A checked document: read its fields by type; a wrong one is named."""
+    """A checked document whose fields are read by type; an error names the field."""
 
     guard: str
     fields: Document
@@ -25,7 +25,7 @@ class Snapshot:
     def whole(self, name: str) -> int:
         """Return a whole number >= 0."""
         found = self._of(name)
-        # True is an int to Python and none to us.
+        # isinstance takes True for an int.
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
             raise self.damaged(name, "a whole number from 0")
         return found
@@ -49,7 +49,7 @@ class Snapshot:
         return None if self.is_null(name) else self.text(name)
 
     def is_null(self, name: str) -> bool:
-        """Whether a field says null."""
+        """Whether a field is null."""
         return self._of(name) is None
 
     def word(self, name: str, words: type[Word]) -> Word:
@@ -80,7 +80,7 @@ class Snapshot:
         return self.fields[name]
 
     def damaged(self, name: str, expected: str) -> ValueError:
-        """Return the error for a field that is wrong, or that contradicts the others."""
+        """Return the error for a field that is wrong or contradicts the others."""
         return ValueError(
             f"the snapshot of {self.guard} is damaged: {name} must be {expected}; "
             "start the guard anew"
@@ -88,46 +88,48 @@ class Snapshot:
 
 
 def seal(guard: str, schema: int, fields: Document) -> Document:
-    """Return a state's fields with the guard and the schema version that wrote them."""
+    """Return the fields of a state, with the guard and the schema that wrote them."""
     return {"guard": guard, "schema": schema, **fields}
 
 
 def unseal(document: object, *, guard: str, schema: int) -> Snapshot | None:
-    """Return the fields of a snapshot, or None when a newer schema wrote it.
+    """Return the fields of a snapshot, None if a newer schema wrote it.
 
-    A state of the future is no error of the host: the guard starts anew with enforcement
-    disabled, since what it does not understand may have been a reason not to stop.
+    A newer schema is no error of the host. The guard then starts anew with enforcement disabled,
+    because the part it cannot read may have been a reason not to stop.
 
     Raises:
-        ValueError: it is no snapshot, or one of another guard; naming the field.
+        ValueError: it is not a snapshot, or of another guard; it names the field.
     """
     if not isinstance(document, Mapping):
-        raise ValueError(f"the snapshot of {guard} is no object; pass what the guard's dump gave")
+        raise ValueError(
+            f"the snapshot of {guard} is no object; pass the result of the guard's dump"
+        )
     snapshot = Snapshot(guard, document)
     found = snapshot.text("guard")
     if found != guard:
         raise ValueError(f"guard is {found!r} in a snapshot given to {guard}; pass its own")
-    written = snapshot.whole("schema")
-    if written < 1:
-        raise ValueError(f"the snapshot of {guard} is damaged: schema is {written}; it starts at 1")
-    return snapshot if written <= schema else None
+    version = snapshot.whole("schema")
+    if version < 1:
+        raise ValueError(f"the snapshot of {guard} is damaged: schema is {version}; it starts at 1")
+    return snapshot if version <= schema else None
 
 
-class Beginning(NamedTuple):
-    """What a guard starts anew with when a newer schema wrote its state."""
+class StartSettings(NamedTuple):
+    """The mode and route with which a guard starts anew if a newer schema wrote its state."""
 
     mode: Mode
     route: Route
 
 
-def beginning(document: Document) -> Beginning:
-    """Return the mode and route of a snapshot of the future as far as they can be read.
+def start_settings(document: Document) -> StartSettings:
+    """Return the mode and route of a snapshot of a newer schema, as far as they can be read.
 
-    An unreadable mode is shadow; under an unreadable route a mode is shadow at most.
+    An unreadable mode counts as shadow. Without a readable route the mode is shadow at most.
     """
     modes = [mode for mode in Mode if mode == document.get("mode")]
     routes = [route for route in Route if route == document.get("route")]
     mode = modes[0] if modes else Mode.SHADOW
     if routes:
-        return Beginning(mode, routes[0])
-    return Beginning(mode.at_most(Mode.SHADOW), Route.INTERACTIVE_FOREGROUND)
+        return StartSettings(mode, routes[0])
+    return StartSettings(mode.at_most(Mode.SHADOW), Route.INTERACTIVE_FOREGROUND)

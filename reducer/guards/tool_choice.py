@@ -1,19 +1,19 @@
-"""The request of a model turn for each transport: with tools, or without for a synthesis turn.
+"""Tool choice: the model request of a turn on each transport, with or without tools.
 
-How each transport is told to use no tool stands in docs/guards/identical_call.md.
+`docs/guards/identical_call.md` explains how each transport is told to use no tool.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from reducer.guards.identical_call.events import Turn, TurnMode
+from guardwave.reducer.guards.identical_call import Turn, TurnMode
 
-# Where a host of the XML fallback puts the text that teaches the model its tools; never sent.
+# The field in which a host of the XML fallback passes the text about its tools; it is never sent.
 TOOL_INSTRUCTIONS = "tool_instructions"
 
 
 class Transport(StrEnum):
-    """How a model is spoken to. The XML fallback is for models that know no tools of their own."""
+    """The API of a model. The XML fallback is for models without tools in their API."""
 
     OPENAI_RESPONSES = "openai_responses"
     OPENAI_CHAT_COMPLETIONS = "openai_chat_completions"
@@ -31,25 +31,25 @@ NO_TOOLS: Mapping[Transport, str | Mapping[str, str]] = {
 def request_of(
     transport: Transport, body: Mapping[str, object], turn: Turn
 ) -> Mapping[str, object]:
-    """Return the request that asks for a turn; the body itself is left as it is.
+    """Return the request for a turn; the body itself is not changed.
 
-    A normal turn without a note is the body as the host wrote it, its tool choice unset or its
-    own. A synthesis turn keeps tool definitions and history and chooses no tool; without
-    definitions there is nothing to choose and the field, which providers then refuse, is left
-    out. The turn's note comes last, behind what a provider caches.
+    A normal turn without a note is the body as the host wrote it, with the host's tool choice. A
+    synthesis turn keeps tool definitions and history and chooses no tool. Without definitions it
+    leaves the field out, because providers reject it then. The note of the turn comes last, after
+    the part that a provider caches.
 
-    In the XML fallback `tool_instructions` is the text that teaches the model its tools, with
-    their schemas: a normal turn has it at the end of the system message, a synthesis turn has
-    not, and neither sends fields for tools.
+    In the XML fallback `tool_instructions` describes the tools and their schemas to the model. A
+    normal turn has it at the end of the system message, a synthesis turn does not, and neither
+    sends fields for tools.
 
     Raises:
-        ValueError: `messages` or `input` is missing or of another type, naming it.
+        ValueError: `messages` or `input` is missing or of a wrong type; it names the field.
     """
     transport = Transport(transport)
     is_synthesis = turn.mode is TurnMode.SYNTHESIS_ONLY
     request = dict(body)
     if transport is Transport.XML_FALLBACK:
-        _teach(request, is_synthesis=is_synthesis)
+        _describe_tools(request, is_synthesis=is_synthesis)
     elif is_synthesis:
         request.pop("tool_choice", None)
         if request.get("tools"):
@@ -60,14 +60,14 @@ def request_of(
     return request
 
 
-def _teach(request: dict[str, object], *, is_synthesis: bool) -> None:
+def _describe_tools(request: dict[str, object], *, is_synthesis: bool) -> None:
     instructions = request.pop(TOOL_INSTRUCTIONS, None)
     for field in ("tools", "tool_choice", "parallel_tool_calls"):
         request.pop(field, None)
     if instructions is None or is_synthesis:
         return
     if not isinstance(instructions, str):
-        raise ValueError(f"{TOOL_INSTRUCTIONS} must be a text; pass what teaches the tools")
+        raise ValueError(f"{TOOL_INSTRUCTIONS} must be a text; pass the description of the tools")
     messages = _list(request, "messages")
     if messages and isinstance(messages[0], Mapping) and messages[0].get("role") == "system":
         messages[0] = _with_text(messages[0], instructions)
@@ -79,11 +79,11 @@ def _teach(request: dict[str, object], *, is_synthesis: bool) -> None:
 def _add_note(transport: Transport, request: dict[str, object], note: str) -> None:
     match transport:
         case Transport.OPENAI_RESPONSES:
-            given = request.get("input")
+            sent = request.get("input")
             # A text is the provider's short form of one user message.
             items = (
-                [{"role": "user", "content": given}]
-                if isinstance(given, str)
+                [{"role": "user", "content": sent}]
+                if isinstance(sent, str)
                 else _list(request, "input")
             )
             request["input"] = [*items, {"role": "developer", "content": note}]
@@ -91,7 +91,7 @@ def _add_note(transport: Transport, request: dict[str, object], note: str) -> No
             messages = _list(request, "messages")
             request["messages"] = [*messages, {"role": "system", "content": note}]
         case Transport.ANTHROPIC_MESSAGES | Transport.XML_FALLBACK:
-            # These know system text at the start alone, so the note ends the last user message.
+            # These take system text only at the start, so the note ends the last user message.
             messages = _list(request, "messages")
             last = messages[-1] if messages else None
             if isinstance(last, Mapping) and last.get("role") == "user":

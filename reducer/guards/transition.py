@@ -1,13 +1,13 @@
-"""What a guard reports of one decision: closed words and buckets, and nothing else.
+"""Transitions: a guard's report of one decision, made of closed words and buckets.
 
-There is no field for arguments, results, error texts or paths, so none can be passed on.
+It has no field for arguments, results, error texts or paths, so it cannot pass them on.
 """
 
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reducer.vocabulary import (
+from guardwave.reducer.vocabulary import (
     Decision,
     ExecutionStatus,
     GuardPhase,
@@ -22,7 +22,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class FailureBucket(StrEnum):
-    """How many failures (or repeats) a streak has, in the buckets of docs/telemetry.md."""
+    """The number of failures or repeats of a streak, in the buckets of `docs/telemetry.md`."""
 
     NONE = "0"
     FEW = "1-2"
@@ -43,7 +43,7 @@ class FailureBucket(StrEnum):
 
 
 class BatchBucket(StrEnum):
-    """In how many batches a streak was seen, in the buckets of docs/telemetry.md."""
+    """The number of batches of a streak, in the buckets of `docs/telemetry.md`."""
 
     NONE = "0"
     ONE = "1"
@@ -64,9 +64,9 @@ class BatchBucket(StrEnum):
 class Transition:
     """One decision of one guard, as telemetry carries it.
 
-    `mode` is the configured mode, also when enforcement is disabled for the prompt. Buckets are
-    those of the new state, for a reset those before it; None where the guard counts nothing.
-    `candidate_ordinal` numbers a guard's streaks within a prompt from 1; 0 when there is none.
+    `mode` is the configured mode, even when enforcement is disabled for the prompt. The buckets
+    describe the new state, or for a reset the state before it; None where the guard counts
+    nothing. `candidate_ordinal` numbers a guard's streaks within a prompt from 1; 0 means none.
     """
 
     guard: str
@@ -89,10 +89,10 @@ class Transition:
         if self.error_type is not None and not is_identifier(self.error_type):
             raise ValueError(
                 "error_type is not 1 to 64 of A-Z a-z 0-9 _ . -; "
-                "leave out what is a text and not a class of errors"
+                "leave out a text that is not a class of errors"
             )
 
 
 def is_identifier(text: object) -> bool:
-    """Whether it may be reported as an error type: a text of 1 to 64 of `A-Z a-z 0-9 _ . -`."""
+    """Whether a value may be reported as an error type: 1 to 64 of `A-Z a-z 0-9 _ . -`."""
     return isinstance(text, str) and _IDENTIFIER.fullmatch(text) is not None

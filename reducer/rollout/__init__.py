@@ -1,1 +1,15 @@
-"""The control plane's own state machines and rules, without I/O, clock or randomness."""
+"""Rollout rules: the control plane's state machines, without I/O, clock or randomness."""
+
+__all__ = [
+    "allotment",
+    "assignment",
+    "days",
+    "draw",
+    "eligibility",
+    "fields",
+    "invariants",
+    "ladder",
+    "policy",
+    "pseudonym",
+    "state",
+]

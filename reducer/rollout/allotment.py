@@ -1,19 +1,24 @@
-"""Which mode one owner has now: the one function that assignments, explanations and pages share."""
+"""Allotment: the present mode of one owner, for assignments, explanations and pages alike."""
 
 from dataclasses import dataclass
 
-from reducer.rollout.draw import ALGORITHM
-from reducer.rollout.eligibility import OwnerFacts, Question, lowered_mode, reasons_against
-from reducer.rollout.phases import COHORT_MODES, REFERENCE, TREATED
-from reducer.rollout.state import Rollout
-from reducer.vocabulary import Cohort, Mode, Reason
+from guardwave.reducer.rollout.draw import ALGORITHM
+from guardwave.reducer.rollout.eligibility import (
+    OwnerFacts,
+    Question,
+    lowered_mode,
+    reasons_against,
+)
+from guardwave.reducer.rollout.state import COHORT_MODES, REFERENCE, TREATED, Rollout
+from guardwave.reducer.vocabulary import Cohort, Mode, Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An owner's place on the roster that tells cohorts apart.
+    """An owner's place on the roster that divides the cohorts.
 
-    `rank` counts from 1, `size` is the roster's, the first `treated` ranks are treated.
+    `rank` counts from 1, `size` is the length of the roster, and the first `treated` ranks are
+    treated.
     """
 
     rank: int
@@ -29,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """The mode of one owner, its cohort and wave, and why. `wave` 0: no evidence of a wave."""
+    """The mode, cohort and wave of one owner, with reasons. Wave 0 is evidence of no wave."""
 
     mode: Mode
     cohort: Cohort
@@ -47,7 +52,7 @@ def allot(
     trusted_producers: frozenset[str],
     is_latched: bool = False,
 ) -> Allotment:
-    """Return what the rollout gives this owner for this question. It never raises.
+    """Return the allotment of this owner for this question; it never raises.
 
     `place` is None for an owner that is not on the roster of `rollout.membership_wave`.
     """
@@ -70,14 +75,14 @@ def allot(
 
 
 def _cohort(rollout: Rollout, place: Place | None, *, is_eligible: bool) -> tuple[Cohort, int]:
-    """Return cohort and wave. A rostered owner keeps both even while it is not eligible."""
+    """Return cohort and wave; a rostered owner keeps both even while it is not eligible."""
     if rollout.phase.rank <= Mode.SHADOW.rank:
         return (Cohort.EVERYONE, rollout.wave) if is_eligible else (Cohort.INELIGIBLE, 0)
     if place is None:
         return (Cohort.OUTSIDE if is_eligible else Cohort.INELIGIBLE), 0
     if rollout.wave == 0:
-        # A wave closed by lowering: all that were on its roster now get the phase's own mode. That
-        # is warn; enforce without a wave has no frozen share, so nobody is treated.
+        # Lowering a mode closed the wave: every owner of its roster now gets the mode of the phase.
+        # Only warn treats them: enforce without a wave has no frozen share.
         return (TREATED if rollout.phase is Mode.WARN else REFERENCE)[rollout.phase], 0
     treated = place.is_treated
     return (TREATED if treated else REFERENCE)[rollout.phase], rollout.wave

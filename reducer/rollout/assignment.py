@@ -1,4 +1,4 @@
-"""Assignment ids: opaque to hosts, proof of cohort and mode to intake."""
+"""Assignment ids: opaque to hosts, and a proof of cohort and mode for intake."""
 
 import hmac
 import re
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reducer.rollout.fields import (
+from guardwave.reducer.rollout.fields import (
     base32_of_80_bits,
     bytes_of_base32,
     keyed_digest,
     length_prefixed,
 )
-from reducer.vocabulary import Cohort, Mode
+from guardwave.reducer.vocabulary import Cohort, Mode
 
 SCHEME = "a1"
 
@@ -27,7 +27,7 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What an assignment id says about one owner under one guard."""
+    """The content of an assignment id: one owner under one guard."""
 
     guard: str
     pseudonym: str
@@ -38,13 +38,13 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Forged:
-    """An id that is not ours: `reason` says in words what gave it away."""
+class ForgedId:
+    """An id that this environment did not issue; `reason` is the evidence, in words."""
 
     reason: str
 
 
-# Ids differ in their pseudonym, and share all else with those of their cohort.
+# The ids of one cohort differ only in the pseudonym, so the other bytes are worth keeping.
 _shared = lru_cache(1024)(length_prefixed)
 
 
@@ -73,20 +73,20 @@ def issue(tag_key: bytes, environment: str, assignment: Assignment) -> str:
     return ".".join((SCHEME, *fields, base32_of_80_bits(_tag(tag_key, environment, fields))))
 
 
-def verify(tag_key: bytes, environment: str, text: str) -> Assignment | Forged:
-    """Return what the id says when this environment issued it, else why it is forged.
+def verify(tag_key: bytes, environment: str, text: str) -> Assignment | ForgedId:
+    """Return the content of an id that this environment issued, else the reason against it.
 
-    No text makes it raise. The tag is compared in time that does not depend on where it differs.
+    It raises for no text. The time of the comparison does not depend on where the tag differs.
     """
-    found = _SHAPE.fullmatch(text)
-    if found is None:
-        return Forged("it does not have the shape of an assignment id")
-    *fields, tag = found.groups()
+    shape = _SHAPE.fullmatch(text)
+    if shape is None:
+        return ForgedId("it does not have the shape of an assignment id")
+    *fields, tag = shape.groups()
     if not hmac.compare_digest(_tag(tag_key, environment, fields), bytes_of_base32(tag)):
-        return Forged("its tag is not of this environment")
+        return ForgedId("its tag is not of this environment")
     guard, pseudonym, wave, cohort, mode, generation = fields
     known_cohort, known_mode = _COHORTS.get(cohort), _MODES.get(mode)
     if known_cohort is None or known_mode is None:
-        # Ours, but issued by a newer server beside this one: it cannot be evidence here.
-        return Forged("it names a cohort or a mode that this server does not know")
+        # A newer server beside this one issued it: here it cannot be evidence.
+        return ForgedId("it names a cohort or a mode that this server does not know")
     return Assignment(guard, pseudonym, int(wave), known_cohort, known_mode, int(generation))

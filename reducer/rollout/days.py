@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from math import isnan
 
-from reducer.rollout.state import EvidenceSource
+from guardwave.reducer.rollout.state import EvidenceSource
 
 MAX_OUTAGE_SECONDS = 300
 BUSY_HOUR_PROMPTS = 20
@@ -18,17 +18,17 @@ SEAL_DELAY = timedelta(hours=2)
 class SealedDay:
     """One sealed UTC day of an environment.
 
-    `hourly_prompts` holds the prompts started in each of its 24 hours; `longest_outage_seconds` is
-    real time between two heartbeats of intake, None when no heartbeat proves that intake was up.
-    `ended` and `covered` count prompts (see the coverage check), `records` and `conforming` count
-    records and those among them that met the telemetry contract. `smeared` counts points that tell
-    of a time on both sides of a midnight of the day, `overflowed` those whose attributes an SDK
-    left out: of the evidence by counters, and where events are it, of all counters.
+    `hourly_prompts` are the prompts started in each of its 24 hours. `longest_outage_seconds` is
+    the longest real time between two heartbeats of intake, None without any heartbeat. `ended` and
+    `covered` count prompts (see the coverage check); `records` and `conforming` count records, and
+    those of them that met the telemetry contract. `smeared` counts metric points whose interval
+    crosses midnight, `overflowed` those whose attributes an SDK left out. Both are about the
+    counters that are evidence, or about all counters where events are the evidence.
 
-    What follows is known where events are the evidence. Of hosts that number no transitions,
-    `unnumbered` counts their transitions, `uncounted` those that no counter of theirs shows, and
-    `unwitnessed` ended prompts with tool calls if not one point of their counters came. `untold`
-    are prompts that counters of hosts show and no event tells.
+    The other counts are known only where events are the evidence. For hosts that do not number
+    their transitions, `unnumbered` counts the transitions, `uncounted` those that no counter
+    shows, and `unwitnessed` the ended prompts with tool calls of hosts without any counter point.
+    `untold` counts prompts that counters show but no event reports.
     """
 
     day: date
@@ -51,9 +51,9 @@ class SealedDay:
 class DayFloors:
     """The least shares, from 0 to 1, with which a day counts.
 
-    `contract` is of its records, quarantined ones included, those that met the telemetry contract.
-    `coverage` is of its ended prompts, and None for days as counters show them, which do not tell
-    what is covered.
+    `contract` is the share of records, quarantined ones included, that met the telemetry contract.
+    `coverage` is the share of ended prompts that are covered. It is None where counters are the
+    evidence, because they cannot show coverage.
     """
 
     contract: float
@@ -69,13 +69,13 @@ class NoteMark(StrEnum):
 
     @property
     def source(self) -> EvidenceSource:
-        """The evidence that is not exact: prompts that counters show are missing from events."""
+        """The evidence that the note is about."""
         return EvidenceSource.EVENTS if self is NoteMark.UNTOLD else EvidenceSource.COUNTERS
 
 
 @dataclass(frozen=True, slots=True)
 class DayNote:
-    """One thing that is not exact of a day; `sentence` says it in words, with its numbers."""
+    """One inexact count of a day; `sentence` explains it, with its numbers."""
 
     mark: NoteMark
     sentence: str
@@ -96,10 +96,10 @@ def is_whole(day: date, opened_at: datetime, closed_at: datetime | None) -> bool
 def why_incomplete(
     sealed: SealedDay | None, previous: Sequence[SealedDay], *, floors: DayFloors
 ) -> str | None:
-    """Return in words why a day inside a wave does not count; None when it is complete.
+    """Return the reason why a day inside a wave does not count, None for a complete day.
 
-    `previous` are the sealed days before it, in any order; an hour is judged only when it had at
-    least 20 prompts on each of the 7 days before.
+    `previous` are the sealed days before it, in any order. An hour without prompts is held
+    against the day only if it had at least 20 prompts on each of the 7 days before.
     """
     if sealed is None:
         return "it is not sealed yet"
@@ -111,7 +111,7 @@ def why_incomplete(
     silent = _silent_hour(sealed, previous)
     if silent is not None:
         hours = f"{silent:02d}:00 to {silent + 1:02d}:00"
-        return f"no prompt started from {hours}, on each of the 7 days before some did"
+        return f"no prompt started from {hours}, unlike on each of the 7 days before"
     if sealed.ended == 0:
         return "no prompt ended on it"
     off_contract = why_off_contract(sealed, floors.contract)
@@ -123,9 +123,9 @@ def why_incomplete(
 
 
 def why_off_contract(sealed: SealedDay, floor: float) -> str | None:
-    """Return in words why too many of a day's records did not meet the telemetry contract.
+    """Return the reason when too many of a day's records did not meet the telemetry contract.
 
-    What was quarantined is in no other number of the day, so that those show nothing of it.
+    Quarantined records are in no other number of the day, so only this check can show them.
     """
     if sealed.conforming >= floor * sealed.records:
         return None
@@ -138,22 +138,22 @@ def why_off_contract(sealed: SealedDay, floor: float) -> str | None:
 def _why_overflowed(sealed: SealedDay) -> str | None:
     if not sealed.overflowed:
         return None
-    told = _points(sealed.overflowed)
-    return f"{told} came without attributes, beyond the cardinality limit of an SDK"
+    points = _points(sealed.overflowed)
+    return f"{points} came without attributes, beyond the cardinality limit of an SDK"
 
 
 def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
-    """Return in words why coverage does not hold or is not known.
+    """Return the reason when coverage does not hold or is not known.
 
-    Where transitions have no numbers, a counter is all that could show that one is missing: a day
-    that it does not vouch for is no better than one of which records are known to be missing.
+    Without numbered transitions only a counter can show that one is missing. A day without such a
+    counter is therefore treated like a day with missing records.
     """
     if sealed.covered < floor * sealed.ended:
         return f"telemetry covered {sealed.covered} of {sealed.ended} ended prompts"
     if sealed.covered < floor * (sealed.ended + sealed.untold):
         shown = _many(sealed.untold, "prompt")
         return (
-            f"counters show {shown} that no event tells, beside {sealed.ended:,} that ended: "
+            f"counters show {shown} that no event reports, besides {sealed.ended:,} that ended: "
             "events were lost on the way"
         )
     counted = sealed.unnumbered - sealed.uncounted
@@ -165,38 +165,38 @@ def _why_uncovered(sealed: SealedDay, floor: float) -> str | None:
     if sealed.unwitnessed:
         ended = _many(sealed.unwitnessed, "ended prompt")
         return (
-            f"coverage is not known: {ended} called tools, and no counter came of hosts that "
-            "number no transitions"
+            f"coverage is not known: {ended} called tools on hosts that number no transitions and "
+            "sent no counter"
         )
     return None
 
 
 def day_notes(sealed: SealedDay) -> tuple[DayNote, ...]:
-    """Return what is not exact of a day, complete or not, by whichever source."""
-    found: list[DayNote] = []
+    """Return the notes on a day's inexact counts, of either source, complete or not."""
+    notes: list[DayNote] = []
     if sealed.smeared:
         sentence = (
-            f"{_points(sealed.smeared)} of counters cross midnight, so what happened around it may "
-            "count on the day beside"
+            f"{_points(sealed.smeared)} of counters cross midnight, so events around it may "
+            "count on the neighbouring day"
         )
-        found.append(DayNote(NoteMark.SMEARED, sentence))
+        notes.append(DayNote(NoteMark.SMEARED, sentence))
     if sealed.overflowed:
         sentence = (
             f"{_points(sealed.overflowed)} of counters came without attributes, beyond the "
             "cardinality limit of an SDK, so totals are whole and counts by outcome are not"
         )
-        found.append(DayNote(NoteMark.OVERFLOWED, sentence))
+        notes.append(DayNote(NoteMark.OVERFLOWED, sentence))
     if sealed.untold:
-        sentence = f"counters show {_many(sealed.untold, 'prompt')} that no event tells"
-        found.append(DayNote(NoteMark.UNTOLD, sentence))
-    return tuple(found)
+        sentence = f"counters show {_many(sealed.untold, 'prompt')} that no event reports"
+        notes.append(DayNote(NoteMark.UNTOLD, sentence))
+    return tuple(notes)
 
 
 def notes_touching(source: EvidenceSource, notes: Iterable[DayNote]) -> tuple[DayNote, ...]:
-    """Return those of a day's notes that touch a rollout whose evidence is of this source.
+    """Return the notes of a day that matter for evidence of this source.
 
-    What counters do not tell exactly is nothing to events, which are booked on their own day; the
-    prompts that no event tells are missing from them alone.
+    Inexact counters do not matter for events, which count on their own day; missing events do not
+    matter for counters.
     """
     return tuple(note for note in notes if note.mark.source is source)
 
@@ -210,20 +210,18 @@ def _many(many: int, what: str) -> str:
 
 
 def complete_days(sealed: Sequence[SealedDay], *, floors: DayFloors) -> tuple[date, ...]:
-    """Return those of the sealed days that are complete in themselves, whatever the wave, in order.
+    """Return the sealed days that are complete, whatever their wave, in order.
 
-    A busy hour is told from a silent one by the sealed days before it, so give 7 days more.
+    Silent hours are found by the 7 sealed days before, so pass those as well.
     """
-    ordered = sorted(sealed, key=lambda each: each.day)
-    return tuple(
-        each.day for each in ordered if why_incomplete(each, ordered, floors=floors) is None
-    )
+    ordered = sorted(sealed, key=lambda day: day.day)
+    return tuple(day.day for day in ordered if why_incomplete(day, ordered, floors=floors) is None)
 
 
 def _silent_hour(sealed: SealedDay, previous: Sequence[SealedDay]) -> int | None:
     earliest = sealed.day - timedelta(days=COMPARED_DAYS)
     compared = [day for day in previous if earliest <= day.day < sealed.day]
-    # A day that is there in two revisions must not stand in for one that is missing.
+    # Two revisions of one day must not stand in for a day that is missing.
     if len({day.day for day in compared}) < COMPARED_DAYS:
         return None
     for hour, prompts in enumerate(sealed.hourly_prompts):

@@ -1,22 +1,22 @@
-"""The draw: a deterministic order of a roster, and who of it is treated.
+"""The draw: a deterministic order of a roster, and the owners of it that are treated.
 
-Allotting by rank and not by a hash threshold keeps the realised share at or below the share asked
-for, always; a threshold of 5 % exceeds 5 % in a quarter to a half of all rosters.
+Allotting by rank instead of by a hash threshold never exceeds the requested share; a threshold of
+5 % exceeds 5 % in a quarter to a half of all rosters.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from reducer.rollout.fields import length_prefixed
-from reducer.rollout.pseudonym import PSEUDONYM_BYTES, pack, unpack
+from guardwave.reducer.rollout.fields import length_prefixed
+from guardwave.reducer.rollout.pseudonym import PSEUDONYM_BYTES, pack, unpack
 
 ALGORITHM = "guardwave-draw-1"
 BPS = 10_000
 
 
 def salt_text(salt: str, epoch: int) -> str:
-    """Return what is hashed for a rollout's salt: 32 hexadecimal digits, a dot and the epoch."""
+    """Return the hashed form of a rollout's salt: 32 hexadecimal digits, a dot and the epoch."""
     return f"{salt}.{epoch}"
 
 
@@ -27,7 +27,7 @@ def position(environment: str, guard: str, salt: str, pseudonym: str) -> int:
 
 
 def treated_count(share_bps: int, owners: int) -> int:
-    """Return how many of `owners` are treated: floor(share_bps * owners / 10000).
+    """Return the number of treated owners: floor(share_bps * owners / 10000).
 
     Raises:
         ValueError: the share is not within 0 to 10000 basis points.
@@ -55,7 +55,7 @@ class Roster:
 
     @classmethod
     def unpacked(cls, packed: bytes, treated: int) -> "Roster":
-        """Return the roster that `packed` holds.
+        """Return the roster of its packed bytes.
 
         Raises:
             ValueError: the length is not a whole number of owners.
@@ -77,7 +77,7 @@ def draw(
     Raises:
         ValueError: a pseudonym occurs twice, or the share is out of range.
     """
-    ranked = sorted((position(environment, guard, salt, each), each) for each in pseudonyms)
+    ranked = sorted((position(environment, guard, salt, name), name) for name in pseudonyms)
     ordered = tuple(pseudonym for _, pseudonym in ranked)
     if len(set(ordered)) != len(ordered):
         raise ValueError("a roster names each owner once; one occurs twice")

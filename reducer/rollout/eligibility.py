@@ -1,11 +1,11 @@
-"""Who may get more than shadow, and the reasons why not, most important first."""
+"""Eligibility: the owners that may get more than shadow, and the reasons against the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
 
-from reducer.vocabulary import Mode, Reason, Route
+from guardwave.reducer.vocabulary import Mode, Reason, Route
 
 MEMORY_DAYS = 7
 STABLE_DAYS = 3
@@ -20,10 +20,10 @@ class Ownership(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnerFacts:
-    """What is known of one owner: stated by a person, or learned from accepted records.
+    """The facts about one owner, stated by a person or learned from accepted records.
 
-    `versions`, `producers` and `prompt_days` map a service.version, a producer's credential id and
-    a day to the last UTC day on which an accepted record showed it.
+    `versions` and `producers` map a service.version and a producer's credential id to the last UTC
+    day on which an accepted record showed it. `prompt_days` are the days with prompts.
     """
 
     ownership: Ownership | None = None
@@ -35,7 +35,7 @@ class OwnerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a host asks: which mode now, for this version, on this route, on this UTC day."""
+    """The question of a host: the mode now, for this version and route, on this UTC day."""
 
     version: str | None
     route: Route | None
@@ -43,10 +43,10 @@ class Question:
     names_environment: bool = True
 
 
-def recent(seen: Mapping[str, date], today: date) -> frozenset[str]:
-    """Return what was seen within the last 7 days, today included."""
+def recent(last_days: Mapping[str, date], today: date) -> frozenset[str]:
+    """Return the names whose last day is within the last 7 days, today included."""
     oldest = today - timedelta(days=MEMORY_DAYS)
-    return frozenset(name for name, last in seen.items() if last >= oldest)
+    return frozenset(name for name, last in last_days.items() if last >= oldest)
 
 
 def reasons_against(
@@ -57,26 +57,26 @@ def reasons_against(
     trusted_producers: frozenset[str],
 ) -> tuple[Reason, ...]:
     """Return every reason why the owner may not get more than shadow; empty when eligible."""
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     if not question.names_environment:
-        found.append(Reason.ENVIRONMENT_ATTRIBUTE_MISSING)
+        reasons.append(Reason.ENVIRONMENT_ATTRIBUTE_MISSING)
     if question.route is not Route.INTERACTIVE_FOREGROUND:
-        found.append(Reason.ROUTE_EXCLUDED)
+        reasons.append(Reason.ROUTE_EXCLUDED)
     if facts is None or facts.ownership is None:
-        found.append(Reason.UNKNOWN_OWNER)
+        reasons.append(Reason.UNKNOWN_OWNER)
     elif facts.ownership is not Ownership.KNOWN:
-        found.append(Reason.OWNERSHIP_UNKNOWN)
+        reasons.append(Reason.OWNERSHIP_UNKNOWN)
     if facts is not None and facts.ownership is not None:
         producers = recent(facts.producers, question.today)
         if not facts.is_trusted or producers - trusted_producers:
-            found.append(Reason.PRODUCER_UNTRUSTED)
+            reasons.append(Reason.PRODUCER_UNTRUSTED)
     if question.version is None:
-        found.append(Reason.VERSION_UNKNOWN)
+        reasons.append(Reason.VERSION_UNKNOWN)
     elif question.version not in version_pin:
-        found.append(Reason.VERSION_NOT_PINNED)
+        reasons.append(Reason.VERSION_NOT_PINNED)
     if facts is not None and recent(facts.versions, question.today) - set(version_pin):
-        found.append(Reason.MIXED_VERSIONS)
-    return tuple(found)
+        reasons.append(Reason.MIXED_VERSIONS)
+    return tuple(reasons)
 
 
 def is_stable(facts: OwnerFacts, complete_days: tuple[date, ...]) -> bool:
@@ -88,7 +88,7 @@ def is_stable(facts: OwnerFacts, complete_days: tuple[date, ...]) -> bool:
 
 
 def lowered_mode(phase: Mode, route: Route | None) -> Mode:
-    """Return what an ineligible owner gets: off away from the foreground, else shadow at most."""
+    """Return the mode of an ineligible owner: off outside the foreground, else shadow at most."""
     if route is not None and route is not Route.INTERACTIVE_FOREGROUND:
         return Mode.OFF
     return Mode.SHADOW.at_most(phase)
@@ -101,13 +101,13 @@ SENTENCES: Mapping[Reason, str] = {
     Reason.ENVIRONMENT_ATTRIBUTE_MISSING: "The request names no environment; set "
     "deployment.environment.name.",
     Reason.ROUTE_EXCLUDED: "Only prompts from the interactive foreground may get more than shadow.",
-    Reason.UNKNOWN_OWNER: "Nothing is known of this owner; state its facts with PUT "
+    Reason.UNKNOWN_OWNER: "Nothing is known about this owner; state its facts with PUT "
     "/owners/{owner}.",
     Reason.OWNERSHIP_UNKNOWN: "The owner's facts say that its ownership is unknown.",
     Reason.PRODUCER_UNTRUSTED: "The owner, or a producer that sent its records in the last 7 days, "
     "is not trusted.",
-    Reason.VERSION_UNKNOWN: "The request does not say which service.version asks.",
-    Reason.VERSION_NOT_PINNED: "The service.version that asks is not pinned by this wave.",
+    Reason.VERSION_UNKNOWN: "The request does not name its service.version.",
+    Reason.VERSION_NOT_PINNED: "The service.version of the request is not pinned by this wave.",
     Reason.MIXED_VERSIONS: "Within the last 7 days the owner was also seen with a version that is "
     "not pinned.",
     Reason.NOT_IN_ROSTER: "The owner is eligible but joined after the wave's roster was frozen; it "

@@ -1,10 +1,10 @@
-"""Unambiguous bytes for hashing: each field as 4-byte big-endian length + UTF-8 bytes."""
+"""Hash fields: unambiguous bytes, each field as 4-byte big-endian length and UTF-8 bytes."""
 
 import base64
 from hashlib import blake2b
 
 MAX_KEY_BYTES = 64
-# From the digits of RFC 4648 to those of Python's integers.
+# From the digits of RFC 4648 to the digits that `int` reads.
 _DIGITS = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghijklmnopqrstuv")
 
 
@@ -29,7 +29,7 @@ def keyed_digest(key: bytes, body: bytes) -> bytes:
     Raises:
         ValueError: the key is empty or longer than 64 bytes.
     """
-    # BLAKE2b takes an empty key for "no key": anybody could then compute what the key protects.
+    # BLAKE2b treats an empty key as "no key": anybody could then compute the digest.
     if not 1 <= len(key) <= MAX_KEY_BYTES:
         raise ValueError(f"a key has 1 to {MAX_KEY_BYTES} bytes, this one has {len(key)}")
     return blake2b(body, digest_size=10, key=key).digest()

@@ -1,4 +1,4 @@
-"""What no record may show: one function per immediate invariant over one transition."""
+"""Immediate invariants: one function for each, over one transition."""
 
 import re
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 
-from reducer import contract
-from reducer.vocabulary import (
+from guardwave.reducer import contract
+from guardwave.reducer.vocabulary import (
     Decision,
     ExecutionStatus,
     Invariant,
@@ -35,7 +35,7 @@ _DENIED_WORDS = frozenset(
 _DENIED_PAIRS = frozenset(
     {("error", "text"), ("error", "message"), ("exception", "message"), ("private", "key")}
 )
-# Words that a denied one may stand beside without saying anything about a person or a machine.
+# Pairs of words that hold a denied word but name neither a person nor a machine.
 _HARMLESS_PAIRS = frozenset({("user", "agent")})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[a-z0-9]+")
@@ -43,10 +43,10 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class TransitionFacts:
-    """What one transition record says, as far as an invariant looks at it.
+    """The facts of one transition record that the invariants need.
 
     `assigned_mode` is the mode inside its verified assignment id, None without one. A status or
-    a completeness that the host did not report is None, which is never a violation by itself.
+    completeness that the host did not report is None, which is never a violation by itself.
     """
 
     decision: Decision
@@ -83,7 +83,7 @@ def cancelled_counted(facts: TransitionFacts) -> bool:
 
 
 def ineligible_counted(facts: TransitionFacts) -> bool:
-    """Whether a call was counted whose execution is reported and did not fail."""
+    """Whether a call was counted although its reported execution did not fail."""
     return facts.counts and facts.execution_status not in {None, ExecutionStatus.ERROR}
 
 
@@ -111,7 +111,7 @@ _IMMEDIATE: tuple[tuple[Invariant, Callable[[TransitionFacts], bool]], ...] = (
     (Invariant.SENSITIVE_FIELD, sensitive_field),
 )
 
-# The rest holds for every guard; these depend on how a guard counts.
+# These depend on how a guard counts; the others hold for every guard.
 ONLY_IF_DECLARED = frozenset(
     {
         Invariant.CANCELLED_COUNTED,
@@ -126,7 +126,7 @@ def immediate_violations(
 ) -> tuple[Invariant, ...]:
     """Return every immediate invariant that the record breaks.
 
-    `declares` is what the guard's catalogue entry declares, on top of what holds for all guards.
+    `declares` are the invariants of the guard's catalogue entry, on top of those of all guards.
     """
     return tuple(
         invariant
@@ -136,18 +136,18 @@ def immediate_violations(
 
 
 def is_deny_listed(key: str) -> bool:
-    """Whether an attribute key names content, a person or a machine; read word by word.
+    """Whether an attribute key names content, a person or a machine.
 
-    Denied are arguments, results, error text, stack, path, server, user and private key, in any
-    spelling of case and separators, and a key too long to be a name. Ask only about keys that no
-    contract knows.
+    It denies arguments, results, error text, stack, path, server, user and private key in any case
+    and with any separators, and keys that are too long for a name. Ask only about keys that are in
+    no contract.
     """
-    return is_overlong(key) or _names_what_is_denied(key)
+    return is_overlong(key) or _has_denied_word(key)
 
 
-# Only short keys are kept: senders choose them.
+# The cache holds only short keys, because senders choose them.
 @lru_cache(maxsize=4096)
-def _names_what_is_denied(key: str) -> bool:
+def _has_denied_word(key: str) -> bool:
     words = _WORD.findall(_CAMEL.sub("_", key).lower())
     return any(
         pair in _DENIED_PAIRS or (pair[0] in _DENIED_WORDS and pair not in _HARMLESS_PAIRS)

@@ -1,56 +1,55 @@
-"""The rollout state machine: off, shadow, warn, enforce: up one step at a time, down at once."""
+"""The ladder: a rollout goes up one step at a time and down at once."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from reducer.rollout.draw import BPS
-from reducer.rollout.phases import COHORT_MODES, SETTABLE, TREATED
-from reducer.rollout.state import Rollout, Wave
-from reducer.vocabulary import Cohort, Mode
+from guardwave.reducer.rollout.draw import BPS
+from guardwave.reducer.rollout.state import COHORT_MODES, SETTABLE, TREATED, Rollout, Wave
+from guardwave.reducer.vocabulary import Cohort, Mode
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """A person set a cohort's mode lower."""
+class ModeLowered:
+    """A person lowered a cohort's mode."""
 
     cohort: Cohort
     mode: Mode
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """A person switched a rollout that was off back to shadow, which is free."""
+class RolloutResumed:
+    """A person switched a rollout from off to shadow, which needs no gate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """One step up, after its gate was `within`; opens `wave` with its frozen roster."""
+class RolloutPromoted:
+    """One step up, after its gate was `within`. It opens `wave` with its frozen roster."""
 
     wave: Wave
 
 
 @dataclass(frozen=True, slots=True)
 class WaveStarted:
-    """The same phase and shares start again with a new wave (and perhaps a new pin)."""
+    """A new wave of the same phase and shares, perhaps with a new version pin."""
 
     wave: Wave
 
 
 @dataclass(frozen=True, slots=True)
-class BegunAnew:
-    """What was known before holds no more: a rollback, a violation, the release of a latch.
+class Restarted:
+    """A restart: after a rollback, a violation or the release of a latch, nothing earlier counts.
 
-    Off stays off; from any other phase it is shadow, in a new wave. The generation moves from any
-    phase, so that no evaluation made before it can promote after it.
+    Off stays off; any other phase becomes shadow, in a new wave. The generation always moves, so
+    that no earlier evaluation can promote.
     """
 
 
-Event = Lowered | Resumed | Promoted | WaveStarted | BegunAnew
+Event = ModeLowered | RolloutResumed | RolloutPromoted | WaveStarted | Restarted
 
 
 class RefusalCode(StrEnum):
-    """Why an event cannot happen to a rollout, as a stable word."""
+    """The reason why the ladder refuses an event, as a stable word."""
 
     UNKNOWN_COHORT = "unknown_cohort"
     GATE_REQUIRED = "gate_required"
@@ -63,7 +62,7 @@ class RefusalCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An event that the ladder does not allow, with a sentence that says what to do instead."""
+    """The refusal of an event, with a sentence that names the alternative."""
 
     code: RefusalCode
     sentence: str
@@ -72,23 +71,23 @@ class Refusal:
 def apply(rollout: Rollout, event: Event) -> Rollout | Refusal:
     """Return the rollout after the event, the same object when nothing changes, or a refusal."""
     match event:
-        case BegunAnew():
-            return _begun_anew(rollout)
-        case Lowered(cohort=cohort, mode=mode):
-            return _lowered(rollout, cohort, mode)
-        case Resumed():
+        case Restarted():
+            return _restart(rollout)
+        case ModeLowered(cohort=cohort, mode=mode):
+            return _lower(rollout, cohort, mode)
+        case RolloutResumed():
             if rollout.phase is not Mode.OFF:
                 return Refusal(RefusalCode.NOT_OFF, f"the rollout is in {rollout.phase}, not off")
-            return _in_shadow(rollout)
-        case Promoted(wave=wave):
-            return _promoted(rollout, wave)
+            return _open_shadow_wave(rollout)
+        case RolloutPromoted(wave=wave):
+            return _promote(rollout, wave)
         case WaveStarted(wave=wave):
-            return _restarted(rollout, wave)
+            return _start_wave(rollout, wave)
         case _:
             assert_never(event)
 
 
-def _in_shadow(rollout: Rollout) -> Rollout:
+def _open_shadow_wave(rollout: Rollout) -> Rollout:
     number = rollout.last_wave + 1
     return replace(
         rollout,
@@ -101,30 +100,30 @@ def _in_shadow(rollout: Rollout) -> Rollout:
     )
 
 
-def _begun_anew(rollout: Rollout) -> Rollout:
+def _restart(rollout: Rollout) -> Rollout:
     if rollout.phase is Mode.OFF:
-        return _closed_at(rollout, Mode.OFF)
-    return replace(_in_shadow(rollout), salt_epoch=rollout.salt_epoch + 1)
+        return _close_wave(rollout, Mode.OFF)
+    return replace(_open_shadow_wave(rollout), salt_epoch=rollout.salt_epoch + 1)
 
 
-def _lowered(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
+def _lower(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
     modes = COHORT_MODES[rollout.phase]
     if cohort not in SETTABLE:
         return Refusal(
             RefusalCode.UNKNOWN_COHORT,
             f"{cohort} gets its mode from the phase; set one of {', '.join(sorted(SETTABLE))}",
         )
-    held = modes.get(cohort)
-    if held is None:
-        return _lowered_while_absent(rollout, cohort, mode)
-    if mode is held:
+    present = modes.get(cohort)
+    if present is None:
+        return _lower_absent_cohort(rollout, cohort, mode)
+    if mode is present:
         return rollout
-    if mode.rank > held.rank:
-        return _raise_refused(rollout, cohort, mode)
-    return _closed_at(rollout, mode)
+    if mode.rank > present.rank:
+        return _refuse_raise(rollout, cohort, mode)
+    return _close_wave(rollout, mode)
 
 
-def _closed_at(rollout: Rollout, mode: Mode) -> Rollout:
+def _close_wave(rollout: Rollout, mode: Mode) -> Rollout:
     keeps_roster = mode.rank > Mode.SHADOW.rank
     return replace(
         rollout,
@@ -136,27 +135,27 @@ def _closed_at(rollout: Rollout, mode: Mode) -> Rollout:
     )
 
 
-def _lowered_while_absent(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
-    """A cohort of another phase, whose owners have at most this phase's mode now.
+def _lower_absent_cohort(rollout: Rollout, cohort: Cohort, mode: Mode) -> Rollout | Refusal:
+    """Lower a cohort of another phase, whose owners now have at most this phase's mode.
 
-    Asking for that mode, or for shadow while off, again and again changes nothing: a retried call
-    that lowers a mode is never refused.
+    A repeated request for that mode, or for shadow while off, changes nothing: a retried call that
+    lowers a mode is never refused.
     """
     if mode.rank > _highest(cohort).rank:
-        return _raise_refused(rollout, cohort, mode)
+        return _refuse_raise(rollout, cohort, mode)
     if mode.rank < rollout.phase.rank:
-        return _closed_at(rollout, mode)
+        return _close_wave(rollout, mode)
     if mode is rollout.phase or mode is Mode.SHADOW:
         return rollout
-    return _raise_refused(rollout, cohort, mode)
+    return _refuse_raise(rollout, cohort, mode)
 
 
 def _highest(cohort: Cohort) -> Mode:
-    held = (modes[cohort] for modes in COHORT_MODES.values() if cohort in modes)
-    return max(held, key=lambda mode: mode.rank)
+    possible = (modes[cohort] for modes in COHORT_MODES.values() if cohort in modes)
+    return max(possible, key=lambda mode: mode.rank)
 
 
-def _raise_refused(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
+def _refuse_raise(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
     highest = _highest(cohort)
     if mode.rank > highest.rank:
         return Refusal(
@@ -172,7 +171,7 @@ def _raise_refused(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
     if mode is Mode.SHADOW:
         return Refusal(
             RefusalCode.STEP_SKIPPED,
-            "from off to shadow the step is free: resume the rollout, which no lowering does",
+            "from off to shadow the step is free: resume the rollout instead of lowering a mode",
         )
     return Refusal(
         RefusalCode.GATE_REQUIRED,
@@ -181,7 +180,7 @@ def _raise_refused(rollout: Rollout, cohort: Cohort, mode: Mode) -> Refusal:
     )
 
 
-def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
+def _promote(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
     to = wave.phase
     is_next_phase = to.rank == rollout.phase.rank + 1 and to.rank > Mode.SHADOW.rank
     is_larger_share = to is rollout.phase is Mode.ENFORCE and wave.treated_bps > rollout.treated_bps
@@ -191,7 +190,7 @@ def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
             f"from {rollout.phase} a promotion goes one step up or to a larger share, not to {to}",
         )
     if _exceeds_ceiling(rollout, wave):
-        return _above_ceiling(rollout, wave)
+        return _refuse_ceiling(rollout, wave)
     if wave.version_pin != rollout.version_pin:
         return Refusal(
             RefusalCode.WAVE_OUT_OF_ORDER,
@@ -199,11 +198,11 @@ def _promoted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
             f"{', '.join(rollout.version_pin)}; start a wave with the new pin and evaluate again",
         )
     if wave.number != rollout.last_wave + 1:
-        return _out_of_order(rollout, wave)
-    return replace(_opened(rollout, wave), phase=to)
+        return _refuse_order(rollout, wave)
+    return replace(_open_wave(rollout, wave), phase=to)
 
 
-def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
+def _start_wave(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
     if rollout.phase is Mode.OFF:
         return Refusal(
             RefusalCode.STEP_SKIPPED,
@@ -216,7 +215,7 @@ def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
             f"a wave restarts the phase {rollout.phase}; only a promotion leads to {wave.phase}",
         )
     if _exceeds_ceiling(rollout, wave):
-        return _above_ceiling(rollout, wave)
+        return _refuse_ceiling(rollout, wave)
     if wave.treated_bps > rollout.treated_bps:
         return Refusal(
             RefusalCode.GATE_REQUIRED,
@@ -224,11 +223,11 @@ def _restarted(rollout: Rollout, wave: Wave) -> Rollout | Refusal:
             f"{wave.treated_bps}; a larger share is a promotion and names a gate evaluation",
         )
     if wave.number != rollout.last_wave + 1:
-        return _out_of_order(rollout, wave)
-    return _opened(rollout, wave)
+        return _refuse_order(rollout, wave)
+    return _open_wave(rollout, wave)
 
 
-def _opened(rollout: Rollout, wave: Wave) -> Rollout:
+def _open_wave(rollout: Rollout, wave: Wave) -> Rollout:
     has_roster = wave.phase.rank > Mode.SHADOW.rank
     return replace(
         rollout,
@@ -245,7 +244,7 @@ def _exceeds_ceiling(rollout: Rollout, wave: Wave) -> bool:
     return wave.phase is Mode.ENFORCE and wave.treated_bps > rollout.ceiling_bps
 
 
-def _above_ceiling(rollout: Rollout, wave: Wave) -> Refusal:
+def _refuse_ceiling(rollout: Rollout, wave: Wave) -> Refusal:
     return Refusal(
         RefusalCode.ABOVE_CEILING,
         f"{wave.treated_bps} basis points exceed the ceiling of {rollout.ceiling_bps}; only a "
@@ -253,7 +252,7 @@ def _above_ceiling(rollout: Rollout, wave: Wave) -> Refusal:
     )
 
 
-def _out_of_order(rollout: Rollout, wave: Wave) -> Refusal:
+def _refuse_order(rollout: Rollout, wave: Wave) -> Refusal:
     return Refusal(
         RefusalCode.WAVE_OUT_OF_ORDER,
         f"the next wave is {rollout.last_wave + 1}, not {wave.number}; something changed meanwhile",

@@ -1,14 +1,14 @@
-"""What a gate asks for, as data from versioned TOML: margins, minimum data, dwell, ceilings."""
+"""Gate policy: margins, minimum data, dwell and ceilings, as data from versioned TOML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reducer.vocabulary import Gate, Metric
+from guardwave.reducer.vocabulary import Gate, Metric
 
 
 @dataclass(frozen=True, slots=True)
 class MinimumData:
-    """Below any of these the data cannot decide, whatever the p value."""
+    """The least data that can decide, whatever the p value."""
 
     owners: int
     effective_owners: float
@@ -21,8 +21,7 @@ class Alarms:
     """Harm alarms, which may look on any day of a wave.
 
     `alpha` is spent once over the declared days of one wave and metric, and once over the weeks
-    after. `lowers_enforce` says whether an
-    alarm lowers enforce to warn, or is told and left to a person.
+    after. With `lowers_enforce` an alarm lowers enforce to warn, else it is only reported.
     """
 
     alpha: float
@@ -33,12 +32,12 @@ class Alarms:
 class GatePolicy:
     """The policy of one environment.
 
-    `margins` holds, per gate, how much worse each metric may be: a difference as a fraction
-    (0.01 is one percentage point) or a ratio (1.10). A metric that is not named there is not
-    part of that gate. Shares are basis points. `stop_band` is how far, as a fraction of prompts,
-    the stops of a treated cohort may be from the stops that its reference cohort would have had;
-    `planned_power` is what the owners needed are reckoned for. No number has a default here: the
-    shipped ones stand in the policy file.
+    `margins` holds, by gate, how much worse each metric may be: a difference as a fraction (0.01
+    is one percentage point) or a ratio (1.10). A metric without a margin is not part of that gate.
+    Shares are basis points. `stop_band` is the largest difference, as a fraction of prompts,
+    between the stops of a treated cohort and the stops that its reference cohort would have had.
+    `planned_power` is the power for which a plan computes the owners needed. No number has a
+    default here: the shipped ones stand in the policy file.
     """
 
     version: str

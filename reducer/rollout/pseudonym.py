@@ -1,8 +1,8 @@
-"""Owner ids become pseudonyms here, once, and are forgotten."""
+"""Pseudonyms: the keyed digests that replace owner ids."""
 
 import re
 
-from reducer.rollout.fields import base32_of_80_bits, bytes_of_base32, keyed_80_bits
+from guardwave.reducer.rollout.fields import base32_of_80_bits, bytes_of_base32, keyed_80_bits
 
 PSEUDONYM_BYTES = 10
 PSEUDONYM_SHAPE = re.compile(r"[A-Z2-7]{16}")
@@ -13,7 +13,7 @@ def check_owner(owner: str) -> str:
     """Return the owner id unchanged when it is 1 to 256 printable bytes (UTF-8).
 
     Raises:
-        ValueError: names what is wrong with the id, without repeating the id.
+        ValueError: the id is empty, too long or not printable; the message never repeats it.
     """
     size = len(owner.encode("utf-8", "surrogatepass"))
     if not 1 <= size <= MAX_OWNER_BYTES:
@@ -26,8 +26,7 @@ def check_owner(owner: str) -> str:
 def pseudonym_of(key: bytes, owner: str) -> str:
     """Return the owner's pseudonym: 80-bit BLAKE2b keyed per environment, 16 base32 characters.
 
-    Without the key neither the owner can be found from the pseudonym by trying ids, nor can two
-    environments be joined on it.
+    Without the key nobody can find the owner by trying ids, or join two environments on it.
 
     Raises:
         ValueError: the owner id is empty, too long or not printable, or the key is empty.
@@ -41,7 +40,7 @@ def pack(pseudonym: str) -> bytes:
     Raises:
         ValueError: the text is not 16 base32 characters.
     """
-    # Another length would give other than 10 bytes, and a roster would then be misread.
+    # A text of another length would not give 10 bytes, and the roster would be misread.
     if PSEUDONYM_SHAPE.fullmatch(pseudonym) is None:
         raise ValueError("a pseudonym has 16 characters of A-Z and 2-7; this one does not")
     return bytes_of_base32(pseudonym)

@@ -1,13 +1,38 @@
-"""What a rollout and its waves are, as frozen values; the ladder says how they change."""
+"""Rollout state: a rollout and its waves as frozen values, and the cohorts of each phase."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from reducer.rollout.draw import ALGORITHM, BPS
-from reducer.vocabulary import Mode
+from guardwave.reducer.rollout.draw import ALGORITHM, BPS
+from guardwave.reducer.vocabulary import Cohort, Gate, Mode
 
 CEILING_BPS = 500
+COHORT_MODES: Mapping[Mode, Mapping[Cohort, Mode]] = {
+    Mode.OFF: {Cohort.EVERYONE: Mode.OFF},
+    Mode.SHADOW: {Cohort.EVERYONE: Mode.SHADOW},
+    Mode.WARN: {Cohort.WARNED: Mode.WARN, Cohort.HOLDBACK: Mode.SHADOW},
+    Mode.ENFORCE: {Cohort.ENFORCED: Mode.ENFORCE, Cohort.CONTROL: Mode.WARN},
+}
+TREATED: Mapping[Mode, Cohort] = {
+    Mode.OFF: Cohort.EVERYONE,
+    Mode.SHADOW: Cohort.EVERYONE,
+    Mode.WARN: Cohort.WARNED,
+    Mode.ENFORCE: Cohort.ENFORCED,
+}
+REFERENCE: Mapping[Mode, Cohort] = {
+    Mode.OFF: Cohort.EVERYONE,
+    Mode.SHADOW: Cohort.EVERYONE,
+    Mode.WARN: Cohort.HOLDBACK,
+    Mode.ENFORCE: Cohort.CONTROL,
+}
+SETTABLE = frozenset(cohort for modes in COHORT_MODES.values() for cohort in modes)
+
+
+def gate_for(phase: Mode) -> Gate | None:
+    """Return the gate of the step up from a phase, None if that step needs no gate."""
+    return {Mode.SHADOW: Gate.SHADOW, Mode.WARN: Gate.WARN, Mode.ENFORCE: Gate.ENFORCE}.get(phase)
 
 
 class EvidenceSource(StrEnum):
@@ -19,7 +44,7 @@ class EvidenceSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """One period of fixed assignment. A shadow wave has no roster: size 0, digest empty."""
+    """One period of fixed assignment. A shadow wave has no roster: its size is 0."""
 
     number: int
     phase: Mode
@@ -39,8 +64,8 @@ class Wave:
 class Rollout:
     """One guard in one environment.
 
-    `wave` is the number of the open wave, 0 when none is; `membership_wave` the wave whose roster
-    still tells cohorts apart, which outlives a wave closed by lowering a mode.
+    `wave` is the number of the open wave, 0 without one. `membership_wave` is the wave whose
+    roster divides the cohorts; it stays when lowering a mode closes the wave.
     """
 
     environment: str

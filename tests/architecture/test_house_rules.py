@@ -13,12 +13,6 @@ DOCUMENTS = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)#\s]+)")
 
 
-def test_no_file_is_longer_than_400_lines():
-    files = [*CODE, *(ROOT / "tests").rglob("*.py")]
-    lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
-    assert not {name: lines for name, lines in lengths.items() if lines > 400}
-
-
 def test_no_module_has_a_name_that_says_nothing():
     empty = re.compile(r"(.*_)?(util|helper|manager|handler)s?(_.*)?|common|data|misc|process")
     assert not [file for file in CODE if empty.fullmatch(file.stem)]

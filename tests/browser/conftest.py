@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of pages in a process."""
+"""Browser fixtures: one server and one browser for all page tests of a process."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.live import LiveServer, served
-from tests.control_plane.web_workers import PATIENCE_S
+from tests.support.web_workers import PATIENCE_S
 
 FLAGS = (
     "--no-sandbox",
@@ -62,14 +62,14 @@ def session_state(chromium: Browser, live_server: LiveServer) -> StorageState:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def console() -> list[str]:
     """What the consoles of the pages that `visit` opened have printed."""
     return []
 
 
 @pytest.fixture
 def visit(
-    chromium: Browser, live_server: LiveServer, session_state: StorageState, said: list[str]
+    chromium: Browser, live_server: LiveServer, session_state: StorageState, console: list[str]
 ) -> Iterator[Open]:
     """Open an address below the server's, signed in, in a browser context of its own."""
     contexts: list[BrowserContext] = []
@@ -79,8 +79,8 @@ def visit(
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: console.append(message.text))
+        page.on("pageerror", lambda error: console.append(str(error)))
         page.goto(live_server.url + path)
         return page
 

@@ -1,4 +1,4 @@
-"""A real server for browsers: the demo's history in a store of its own, served on wall time."""
+"""Live server for browsers: the demo's history in its own store, on wall time."""
 
 import os
 import signal
@@ -16,24 +16,23 @@ import pytest
 import redis
 import urllib3
 
-from control_plane.cli.serve import sign_in_link
-from control_plane.clock import Clock, fixed, to_ns
-from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.commands.evaluations import request_evaluation
-from control_plane.commands.rollback import FoundViolation, latch
-from control_plane.context import Context, over
-from control_plane.demo import bootstrap
-from control_plane.demo.story import GUARD, VERSION
-from control_plane.jobs.evaluating import evaluate_gate
-from control_plane.jobs.leases import lease_kept
-from control_plane.policy import load
-from control_plane.settings import Settings
-from control_plane.startup import open_store
-from control_plane.state import Actor, ActorKind
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.supervisor import url_of
-from reducer.vocabulary import Gate, Invariant, Mode
-from tests.control_plane.web_workers import PATIENCE_S, free_port
+from guardwave.control_plane.cli.serve import sign_in_link
+from guardwave.control_plane.commands.environments import create_environment, create_rollout
+from guardwave.control_plane.commands.evaluations import request_evaluation
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.control_plane.core.clock import Clock, fixed_clock, to_ns
+from guardwave.control_plane.core.policy import load
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.core.state import Actor, ActorKind
+from guardwave.control_plane.demo import bootstrap
+from guardwave.control_plane.demo.story import GUARD, VERSION
+from guardwave.control_plane.jobs.evaluate import evaluate_gate
+from guardwave.control_plane.jobs.worker import keep_lease
+from guardwave.control_plane.rollouts.context import Context, make_context, open_store
+from guardwave.control_plane.server.supervisor import url_of
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.reducer.vocabulary import Gate, Invariant, Mode
+from tests.support.web_workers import PATIENCE_S, free_port
 
 LATCHED = "lab"
 # As long as a name may be, with nothing to break it at.
@@ -59,15 +58,15 @@ class LiveServer:
 @contextmanager
 def served(data_dir: Path) -> Iterator[LiveServer]:
     """Build the past in an empty directory, then run `guardwave serve` on it."""
-    policy = resources.files("control_plane.demo").joinpath("policy.toml")
+    policy = resources.files("guardwave.control_plane.demo").joinpath("policy.toml")
     settings = Settings(data_dir=data_dir, port=free_port(), policy_path=Path(str(policy)))
     with EmbeddedServer.start(data_dir), open_store(settings) as client:
-        link = _past(client, settings)
+        link = build_past(client, settings)
     output = data_dir / "serve.out"
     given = {name: text for name, text in os.environ.items() if name != "REDIS_URL"}
     with output.open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-m", "control_plane.cli", "serve"],
+            [sys.executable, "-m", "guardwave.control_plane.cli", "serve"],
             cwd=_ROOT,
             env={
                 **given,
@@ -88,32 +87,34 @@ def served(data_dir: Path) -> Iterator[LiveServer]:
             server.wait(PATIENCE_S)
 
 
-def _past(client: redis.Redis, settings: Settings) -> str:
+def build_past(client: redis.Redis, settings: Settings) -> str:
     """Tell the demo's story up to today, without the mark that `serve` refuses."""
     now = datetime.now(UTC)
     # A clock that is not wall time is what a history's import asks for.
     clock = Clock(wall_origin_ns=to_ns(now), moment_origin_ns=to_ns(now), speed=2.0)
-    context = over(
+    context = make_context(
         client,
         clock=clock,
         policies=load(settings.policy_path),
         randomness=bootstrap.seeded_randomness(),
     )
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    bootstrap.build(context, midnight, say=lambda _text: None)
-    context = replace(context, clock=fixed(now))
+    bootstrap.build(context, midnight, report=lambda _text: None)
+    context = replace(context, clock=fixed_clock(now))
     fence = context.jobs.lease(bootstrap.PUBLIC, _ACTOR.id)
     asked = request_evaluation(context, bootstrap.PUBLIC, GUARD, gate=Gate.SHADOW, actor=_ACTOR)
-    with lease_kept(context.jobs, bootstrap.PUBLIC, _ACTOR.id):
+    with keep_lease(context.jobs, bootstrap.PUBLIC, _ACTOR.id):
         evaluate_gate(context, bootstrap.PUBLIC, GUARD, asked.id, fence=fence)
     context.jobs.release(bootstrap.PUBLIC)
-    _latched(context)
+    build_latched(context)
     create_environment(context, LONG, requires=None, actor=_ACTOR, reason=_WHY)
     create_rollout(context, LONG, GUARD, version_pin=(VERSION,), actor=_ACTOR, reason=_WHY)
-    return sign_in_link(over(client, clock=Clock(), policies=context.policies), settings, name="me")
+    return sign_in_link(
+        make_context(client, clock=Clock(), policies=context.policies), settings, name="me"
+    )
 
 
-def _latched(context: Context) -> None:
+def build_latched(context: Context) -> None:
     create_environment(context, LATCHED, requires=None, actor=_ACTOR, reason=_WHY)
     create_rollout(context, LATCHED, GUARD, version_pin=(VERSION,), actor=_ACTOR, reason=_WHY)
     found = FoundViolation(

@@ -1,4 +1,4 @@
-"""What a person does on the pages of a running server: sign in, move by keys, roll back, watch."""
+"""A person at a browser: signs in, moves by keys, rolls back and watches, on a running server."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
-from control_plane.demo.story import GUARD
+from guardwave.control_plane.demo.story import GUARD
 from tests.browser.conftest import Open
 from tests.browser.live import LATCHED, LiveServer
 from tests.browser.test_pages_in_a_browser import PAGES, RULES
@@ -67,7 +67,7 @@ def test_a_one_time_link_works_once(
     page = context.new_page()
     page.goto(live_server.sign_in_url)
 
-    expect(page.get_by_role("alert")).to_contain_text("was used already")
+    expect(page.get_by_role("alert")).to_contain_text("was already used")
     expect(page.get_by_label("Token")).not_to_have_attribute("aria-invalid", "true")
     context.close()
 
@@ -92,14 +92,14 @@ def test_a_reason_is_asked_for_and_a_rollback_shows_in_front_of_another_viewer(
 
 def test_the_banner_of_a_latched_environment_leads_to_its_acknowledgement(visit: Open) -> None:
     page = visit(f"/environments/{LATCHED}")
-    page.get_by_role("link", name="Look at it and acknowledge").click()
+    page.get_by_role("link", name="Review and acknowledge").click()
 
-    section = page.get_by_role("region", name="Look at it and acknowledge")
+    section = page.get_by_role("region", name="Review and acknowledge")
     expect(section).to_contain_text("contract violation")
     expect(section).to_contain_text(GUARD)
 
 
-def test_a_page_that_stops_being_fresh_says_so(visit: Open) -> None:
+def test_a_page_that_stops_being_fresh_shows_it(visit: Open) -> None:
     page = visit("/")
     page.route("**/fragments/**", lambda route: route.abort())
 
@@ -115,7 +115,7 @@ def test_a_look_is_remembered_without_a_flash(visit: Open) -> None:
 
 
 def test_a_look_changes_where_the_page_stands_and_keeps_what_was_typed(
-    visit: Open, said: list[str]
+    visit: Open, console: list[str]
 ) -> None:
     page = visit(PAGES["roll back"], color_scheme="light")
     page.get_by_label("Reason").fill("half a reason")
@@ -126,7 +126,7 @@ def test_a_look_changes_where_the_page_stands_and_keeps_what_was_typed(
     expect(page.get_by_label("Reason")).to_have_value("half a reason")
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert said == []
+    assert console == []
 
 
 def test_a_refused_form_begins_at_its_summary_and_leads_to_the_field(visit: Open) -> None:
@@ -144,7 +144,7 @@ def test_a_refused_form_begins_at_its_summary_and_leads_to_the_field(visit: Open
     expect(page.locator("#acknowledgement-reason")).to_be_focused()
 
 
-def test_a_page_left_open_says_that_it_is_old(visit: Open) -> None:
+def test_a_page_left_open_shows_that_it_is_old(visit: Open) -> None:
     page = visit(PAGES["acknowledge"])
     changed = page.locator("#now .banner")
     expect(changed).to_have_count(0)

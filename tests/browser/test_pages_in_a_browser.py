@@ -1,4 +1,4 @@
-"""Every page in a real Chromium: accessible, quiet, fitting, and whole without JavaScript."""
+"""Pages in Chromium: accessible, quiet, fitting, and whole without JavaScript."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from control_plane.demo.story import GUARD
+from guardwave.control_plane.demo.story import GUARD
 from tests.browser.conftest import Open
 from tests.browser.live import LATCHED, LONG
 
@@ -43,12 +43,12 @@ OVERLAPPING_TEXTS = """() => {
 }"""
 
 
-def named(pages: dict[str, str]) -> list[object]:
+def page_params(pages: dict[str, str]) -> list[object]:
     return [pytest.param(path, id=name) for name, path in pages.items()]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", named(PAGES_AND_ERRORS))
+@pytest.mark.parametrize("path", page_params(PAGES_AND_ERRORS))
 def test_a_page_has_no_accessibility_violation(visit: Open, path: str, scheme: str) -> None:
     found = Axe().run(visit(path, color_scheme=scheme), options=RULES)
 
@@ -56,7 +56,7 @@ def test_a_page_has_no_accessibility_violation(visit: Open, path: str, scheme: s
 
 
 @pytest.mark.parametrize("width", [1280, 1000, 768, 390])
-@pytest.mark.parametrize("path", named(PAGES_AND_ERRORS))
+@pytest.mark.parametrize("path", page_params(PAGES_AND_ERRORS))
 def test_a_page_fits_its_window(visit: Open, path: str, width: int) -> None:
     page = visit(path, viewport={"width": width, "height": 900})
 
@@ -64,7 +64,7 @@ def test_a_page_fits_its_window(visit: Open, path: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 320])
-@pytest.mark.parametrize("path", named(LONG_NAMED))
+@pytest.mark.parametrize("path", page_params(LONG_NAMED))
 def test_the_longest_name_of_an_environment_fits_a_window(
     visit: Open, path: str, width: int
 ) -> None:
@@ -73,7 +73,7 @@ def test_the_longest_name_of_an_environment_fits_a_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("path", named(PRINTED))
+@pytest.mark.parametrize("path", page_params(PRINTED))
 def test_a_page_in_the_dark_is_printed_as_dark_on_light(visit: Open, path: str) -> None:
     page = visit(path, color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
@@ -86,13 +86,13 @@ def test_a_page_in_the_dark_is_printed_as_dark_on_light(visit: Open, path: str) 
     expect(page.get_by_role("navigation", name="Environments")).to_be_hidden()
 
 
-@pytest.mark.parametrize("path", named(PAGES))
-def test_a_page_prints_nothing_to_the_console(visit: Open, said: list[str], path: str) -> None:
+@pytest.mark.parametrize("path", page_params(PAGES))
+def test_a_page_prints_nothing_to_the_console(visit: Open, console: list[str], path: str) -> None:
     page = visit(path)
-    for each in page.locator("details").all():
-        each.locator("summary").click()
+    for element in page.locator("details").all():
+        element.locator("summary").click()
 
-    assert said == []
+    assert console == []
 
 
 @pytest.mark.parametrize("width", [1280, 1000, 768])
@@ -117,7 +117,7 @@ def test_on_a_narrow_screen_the_plot_scrolls_in_its_place_and_keeps_its_key(
     assert page.evaluate(OVERLAPPING_TEXTS) == []
 
 
-@pytest.mark.parametrize("path", named(PAGES))
+@pytest.mark.parametrize("path", page_params(PAGES))
 def test_a_page_works_without_javascript(visit: Open, path: str) -> None:
     page = visit(path, java_script_enabled=False)
 

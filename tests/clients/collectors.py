@@ -1,4 +1,4 @@
-"""Collectors in processes of their own, configured as docs/collector.md tells."""
+"""Collectors: processes of their own, configured as in docs/collector.md."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.control_plane.web_workers import PATIENCE_S
+from tests.support.web_workers import PATIENCE_S
 
 DOCS = Path(__file__).parents[2] / "docs" / "collector.md"
 TRIED = re.compile(r"<!-- a test runs a Collector .*?```yaml\n(.*?)```", re.DOTALL)
@@ -50,7 +50,7 @@ def whole_collector() -> Path:
     return Path(found)
 
 
-def documented(port: int) -> Config:
+def documented_config(port: int) -> Config:
     """Return the documented configuration, with an exporter that sends to this port."""
     blocks = [yaml.safe_load(block) for block in TRIED.findall(DOCS.read_text(encoding="utf-8"))]
     config = {key: part for block in blocks for key, part in block.items()}
@@ -95,7 +95,7 @@ class Collector:
 
 
 @contextlib.contextmanager
-def running(
+def running_collector(
     arguments: Sequence[str], log: Path, variables: Mapping[str, str]
 ) -> Iterator[Collector]:
     """Run a Collector until the block ends."""

@@ -1,4 +1,4 @@
-"""A web worker and a gRPC server for real, over a store that a test may kill, and real clients."""
+"""Live servers: a web worker and a gRPC server over a store that a test may kill."""
 
 import contextlib
 import os
@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import policy
-from control_plane.access import create_token
-from control_plane.clock import Clock
-from control_plane.context import Context, over
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
-from control_plane.stores.owner_days import OwnerDay
-from reducer.vocabulary import Mode, Role
-from tests.control_plane.hosts import assigned
-from tests.control_plane.web_workers import PATIENCE_S, ROOT, free_port, until, web_worker
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION, world_in
+from guardwave.control_plane.core import policy
+from guardwave.control_plane.core.clock import Clock
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context, make_context
+from guardwave.control_plane.stores.evidence.owner_days import OwnerDay
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Mode, Role
+from tests.support.hosts import assignment_for
+from tests.support.web_workers import PATIENCE_S, ROOT, free_port, until, web_worker
+from tests.support.worlds import ENVIRONMENT, GUARD, VERSION, world_in
 
 JS = Path(__file__).parent / "js"
 PYTHON_HOST = Path(__file__).parent / "python_host.py"
@@ -46,7 +46,7 @@ class Deployment:
         """Return the evidence of this owner, today's and yesterday's."""
         now = datetime.now(UTC)
         days = [now.date(), (now - timedelta(days=1)).date()]
-        assignment, _ = assigned(self.context, owner)
+        assignment, _ = assignment_for(self.context, owner)
         rows = self.context.evidence.owner_days(ENVIRONMENT, GUARD, 1, days)
         return [row for row in rows if row.owner == assignment.pseudonym]
 
@@ -63,13 +63,13 @@ class Deployment:
         counted = [self.context.evidence.counters(ENVIRONMENT, day) for day in days]
         return sum(
             value
-            for each in counted
-            for (_, counter), value in each.items()
+            for counters in counted
+            for (_, counter), value in counters.items()
             if "tool.executions" in counter
         )
 
     def assignment_id(self, owner: str) -> str:
-        return assigned(self.context, owner)[1]
+        return assignment_for(self.context, owner)[1]
 
     def variables(self, port: int, timeout: str) -> dict[str, str]:
         """Return the environment of a host that sends to this port, until the time-out ends."""
@@ -117,7 +117,7 @@ def _run(
     )
 
 
-def said(host: subprocess.Popen[str]) -> str:
+def output_of(host: subprocess.Popen[str]) -> str:
     """Wait for a host to end well and return what it printed."""
     output, _ = host.communicate(timeout=PATIENCE_S)
     assert host.returncode == 0, output
@@ -135,7 +135,7 @@ def _grpc_server(server: EmbeddedServer, log: Path) -> Iterator[int]:
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "control_plane.grpc_server"],
+            [sys.executable, "-m", "guardwave.control_plane.server.grpc"],
             cwd=ROOT,
             env=environment,
             stdout=output,
@@ -165,7 +165,7 @@ def deployment() -> Iterator[Deployment]:
         connect(Settings(data_dir=server.data_dir)) as client,
     ):
         load_functions(client)
-        context = over(client, clock=Clock(), policies=policy.load(None))
+        context = make_context(client, clock=Clock(), policies=policy.load(None))
         context.environments.store_id()
         world_in(context, Mode.SHADOW)
         token = create_token(context, role=Role.INGEST, environment=ENVIRONMENT, is_trusted=True)

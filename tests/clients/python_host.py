@@ -1,4 +1,4 @@
-"""An agent host with the Python SDK: sends one prompt and one counter, then ends.
+"""Agent host with the Python SDK: sends one prompt and one counter, then ends.
 
 Arguments: the protocol, prompt id, assignment id. The rest comes from OTEL_* variables.
 """

@@ -1,4 +1,4 @@
-"""A place between a client and the server: it passes every byte on, and notes the answers."""
+"""Network tap: a proxy that passes every byte on and notes the status of each answer."""
 
 import contextlib
 import re
@@ -20,10 +20,10 @@ class Tap:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        for each in self._open:
+        for connection in self._open:
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

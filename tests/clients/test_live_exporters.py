@@ -1,10 +1,10 @@
-"""The real exporters of two languages, unchanged, against a real server; also through a 503."""
+"""Real exporters of two languages against a real server, also through a 503."""
 
 import pytest
 
-from tests.clients.conftest import said
+from tests.clients.conftest import output_of
 from tests.clients.tap import Tap
-from tests.control_plane.web_workers import until
+from tests.support.web_workers import until
 
 PYTHON = ["http/protobuf", "http/json", "grpc"]
 JAVASCRIPT = ["json", "protobuf"]
@@ -26,7 +26,7 @@ def test_what_the_python_exporters_send_is_stored(deployment, protocol):
     port = deployment.grpc_port if protocol == "grpc" else deployment.http_port
     before = deployment.executions()
     host = deployment.python_host(protocol, deployment.assignment_id(owner), port=port)
-    assert "fail" not in said(host).lower()
+    assert "fail" not in output_of(host).lower()
     assert deployment.started(owner) == 1
     assert deployment.executions() == before + 3
 
@@ -37,16 +37,16 @@ def test_what_the_javascript_exporters_send_is_stored(deployment, node_modules, 
     before = deployment.executions()
     assignment_id = deployment.assignment_id(owner)
     host = deployment.js_host(encoding, assignment_id, port=deployment.http_port)
-    assert "error" not in said(host).lower()
+    assert "error" not in output_of(host).lower()
     assert deployment.started(owner) == 1
     assert deployment.executions() == before + 3
 
 
 def through_an_absence(deployment, tap, host):
-    """Let a host send while the store is away, and bring that back once it was told so."""
+    """Let a host send while the store is away; start the store once the host was answered."""
     assert until(lambda: 503 in tap.statuses), "nobody was answered 503"
     deployment.server.ensure_running()
-    return said(host)
+    return output_of(host)
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
@@ -78,12 +78,12 @@ def test_the_grpc_exporter_sends_again_what_met_a_store_that_was_away(deployment
     deployment.server.kill()
     host = deployment.python_host("grpc", assignment_id, port=deployment.grpc_port)
     assert host.stdout is not None
-    told = []
+    lines = []
     for line in host.stdout:
-        told.append(line)
+        lines.append(line)
         if "UNAVAILABLE" in line:
             break
     deployment.server.ensure_running()
-    said(host)
-    assert "retrying in 1.00s" in told[-1]
+    output_of(host)
+    assert "retrying in 1.00s" in lines[-1]
     assert deployment.started("owner-25") == 1

@@ -9,19 +9,16 @@ import redis
 from flask import Flask, g, render_template
 from flask.testing import FlaskClient
 
-from control_plane.access import (
-    Identity,
-    create_token,
-)
-from control_plane.clock import fixed
-from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.context import Context, over
-from control_plane.http import problems, requests
-from control_plane.policy import load
-from control_plane.state import Actor, ActorKind
-from dashboards.pages import blueprint
-from dashboards.problems import asks_for_page, problem_page
-from reducer.vocabulary import Role
+from guardwave.control_plane.commands.environments import create_environment, create_rollout
+from guardwave.control_plane.core.clock import fixed_clock
+from guardwave.control_plane.core.policy import load
+from guardwave.control_plane.core.state import Actor, ActorKind
+from guardwave.control_plane.http.middleware import problems, requests
+from guardwave.control_plane.rollouts.access import Identity, create_token
+from guardwave.control_plane.rollouts.context import Context, make_context
+from guardwave.dashboards import blueprint
+from guardwave.dashboards.problems import asks_for_page, problem_page
+from guardwave.reducer.vocabulary import Role
 from tests.dashboards.samples import GUARD
 
 Render = Callable[..., str]
@@ -44,7 +41,7 @@ class Browser(FlaskClient):
 
 
 def pages_over(context: Context | None) -> Flask:
-    """Return an app with the pages and the errors that it answers, and nothing else."""
+    """Return an app that has only the pages and their error pages."""
     app = Flask(__name__, static_folder=None)
     app.test_client_class = Browser
     app.secret_key = "only for tests"
@@ -63,7 +60,7 @@ def app() -> Flask:
 
 @pytest.fixture
 def render(app: Flask) -> Render:
-    """Render a template as a signed-in identity sees it; an admin unless told otherwise."""
+    """Render a template as a signed-in identity sees it; an admin by default."""
 
     def rendered(template: str, *, identity: Identity | None = ADMIN, **values: object) -> str:
         with app.test_request_context("/"):
@@ -75,8 +72,8 @@ def render(app: Flask) -> Render:
 
 @pytest.fixture
 def control(store: redis.Redis) -> Context:
-    """Two environments, each with a rollout in shadow."""
-    control = over(store, clock=fixed(NOW), policies=load(None))
+    """Two environments with a rollout in shadow in each."""
+    control = make_context(store, clock=fixed_clock(NOW), policies=load(None))
     for name in ("internal", "public-cloud"):
         create_environment(control, name, requires=None, actor=PERSON, reason="set up for a test")
         create_rollout(

@@ -1,9 +1,24 @@
-"""Page models as the queries would answer them: an enforce wave at its look, and its neighbours."""
+"""Page models as the queries return them: an enforce wave at its look, and variants of it."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from control_plane.queries.pages import (
+from guardwave.control_plane.queries.decision_models import (
+    CohortMove,
+    GatePage,
+    LatchPart,
+    PromotionOffer,
+    RollbackConsequence,
+    RollbackLine,
+    RollbackPage,
+    ViolationLine,
+)
+from guardwave.control_plane.queries.evaluation_model import (
+    EvaluationView,
+    JsonValue,
+    evaluation_view,
+)
+from guardwave.control_plane.queries.page_models import (
     CohortLine,
     Frame,
     GateSummary,
@@ -19,19 +34,8 @@ from control_plane.queries.pages import (
     WaveDayLine,
     WaveProgress,
 )
-from control_plane.queries.pages_changes import (
-    CohortMove,
-    GatePage,
-    LatchPart,
-    PromotionOffer,
-    RollbackConsequence,
-    RollbackLine,
-    RollbackPage,
-    ViolationLine,
-)
-from control_plane.queries.pages_evaluation import EvaluationView, JsonValue, evaluation_view
-from reducer.rollout.days import DayNote, NoteMark
-from reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
+from guardwave.reducer.rollout.days import DayNote, NoteMark
+from guardwave.reducer.vocabulary import Cohort, Gate, Invariant, Mode, Verdict
 
 NOW = datetime(2026, 11, 29, 12, 4, 31, tzinfo=UTC)
 GUARD = "repeated_tool_failure"
@@ -47,7 +51,7 @@ LATCH = LatchView(
 
 def metric(name: str, **changes: JsonValue) -> dict[str, JsonValue]:
     """Return a metric's wire form; completion, unproven, unless changed."""
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "metric": name,
         "kind": "difference",
         "higher_is_better": name == "completion",
@@ -72,7 +76,7 @@ def metric(name: str, **changes: JsonValue) -> dict[str, JsonValue]:
         "reason": None,
         "sentence": "Completion could be as low as -2.1 pp below control; the margin is -1 pp.",
     }
-    return told | changes
+    return fields | changes
 
 
 def interval(low: float, high: float) -> dict[str, JsonValue]:
@@ -156,7 +160,7 @@ METRICS: tuple[dict[str, JsonValue], ...] = (
 def wire(**changes: JsonValue) -> dict[str, JsonValue]:
     """Return the wire form of an evaluation of the enforce gate."""
     used = [(date(2026, 11, 20) + timedelta(days=n)).isoformat() for n in range(7)]
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "schema": 1,
         "environment": "internal",
         "guard": GUARD,
@@ -206,7 +210,7 @@ def wire(**changes: JsonValue) -> dict[str, JsonValue]:
             },
         ],
     }
-    return told | changes
+    return fields | changes
 
 
 def evaluation(**changes: JsonValue) -> EvaluationView:
@@ -315,7 +319,7 @@ ROLLBACK_PAGE = RollbackPage(
                 CohortMove(Cohort.ENFORCED, 62, Mode.ENFORCE, Mode.SHADOW),
                 CohortMove(Cohort.CONTROL, 1181, Mode.WARN, Mode.SHADOW),
             ),
-            begins_anew=True,
+            restarts=True,
             wave=CARD.wave,
             evaluation=SUMMARY,
         ),
@@ -324,7 +328,7 @@ ROLLBACK_PAGE = RollbackPage(
             Mode.SHADOW,
             None,
             (),
-            begins_anew=True,
+            restarts=True,
             wave=WaveProgress(1, 121, 7, 7, NOW - timedelta(days=122)),
         ),
     ),

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from dashboards.assets import STATIC
+from guardwave.dashboards.blueprint import STATIC
 
 _TOKEN = re.compile(r"--(\w+): light-dark\((#[0-9A-F]{6}), (#[0-9A-F]{6})\)")
 TOKENS = {

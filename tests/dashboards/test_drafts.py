@@ -1,4 +1,4 @@
-"""What was typed into a form whose session had ended comes back after signing in."""
+"""Drafts: the input of a form whose session had ended comes back after signing in."""
 
 import re
 from random import Random
@@ -8,13 +8,18 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from control_plane.access import create_token
-from control_plane.commands.changes import load_environment
-from control_plane.context import Context
-from reducer.vocabulary import Mode, Role
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.rollouts.loading import load_environment
+from guardwave.reducer.vocabulary import Mode, Role
 from tests.dashboards.conftest import GUARD_PATH, HERE
 from tests.dashboards.samples import GUARD
-from tests.dashboards.test_acknowledgement_form import ACKNOWLEDGEMENT, PAGE, asked, violated
+from tests.dashboards.test_acknowledgement_form import (
+    ACKNOWLEDGEMENT,
+    PAGE,
+    acknowledgement_form,
+    latch_by_violation,
+)
 
 SET_COHORT = f"{GUARD_PATH}/cohorts/everyone"
 WHY = "three hosts stop good calls"
@@ -27,7 +32,7 @@ def browser(pages: Flask) -> FlaskClient:
     return pages.test_client()
 
 
-def signed_in(browser: FlaskClient, control: Context, sent: TestResponse) -> TestResponse:
+def sign_in_there(browser: FlaskClient, control: Context, sent: TestResponse) -> TestResponse:
     """Follow an answer to the sign-in page, sign in there, and follow to where that leads."""
     assert sent.status_code == 303
     page = browser.get(sent.headers["Location"]).text
@@ -42,17 +47,19 @@ def signed_in(browser: FlaskClient, control: Context, sent: TestResponse) -> Tes
     [
         pytest.param(PAGE, {"reason": WHY}, PAGE, id="roll back"),
         pytest.param(SET_COHORT, {"reason": WHY, "mode": "off"}, GUARD_PATH, id="set a cohort"),
-        pytest.param(ACKNOWLEDGEMENT, asked('"e1"') | {"reason": WHY}, PAGE, id="acknowledge"),
+        pytest.param(
+            ACKNOWLEDGEMENT, acknowledgement_form('"e1"') | {"reason": WHY}, PAGE, id="acknowledge"
+        ),
     ],
 )
 def test_signing_in_leads_back_to_the_form_with_what_was_typed(
     browser: FlaskClient, control: Context, action: str, data: dict[str, str], shown: str
 ) -> None:
-    violated(control, "one")
+    latch_by_violation(control, "one")
     sent = browser.post(action, headers=HERE, data=data)
     assert "hosts" not in sent.headers["Location"]
 
-    page = signed_in(browser, control, sent)
+    page = sign_in_there(browser, control, sent)
 
     assert page.request.path == shown
     assert page.text.count(f">{WHY}</textarea>") == 1
@@ -94,7 +101,7 @@ def test_signing_out_forgets_what_was_typed(browser: FlaskClient, control: Conte
     browser.post("/sign-in", headers=HERE, data={"token": token})
     browser.post("/sign-out", headers=HERE)
 
-    assert WHY not in signed_in(browser, control, sent).text
+    assert WHY not in sign_in_there(browser, control, sent).text
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ def test_a_long_reason_never_makes_a_cookie_that_browsers_drop(
     sent = browser.post(PAGE, headers=HERE, data={"reason": reason})
     assert len(sent.headers["Set-Cookie"]) < MOST_COOKIE_BYTES
 
-    page = signed_in(browser, control, sent)
+    page = sign_in_there(browser, control, sent)
 
     assert "You were signed out" in page.text
     kept = re.findall(r'<textarea id="reason"[^>]*>([^<]*)</textarea>', page.text)

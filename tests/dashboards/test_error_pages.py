@@ -1,4 +1,4 @@
-"""Errors are pages in guardwave's words: what happened, as a sentence, and where to go on."""
+"""Error pages: the message as a sentence in guardwave's words, and the links that follow."""
 
 import re
 
@@ -6,31 +6,33 @@ import pytest
 from flask import Flask, g
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
-from control_plane.context import Context
-from dashboards.problems import problem_page
-from reducer.vocabulary import Role
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.dashboards.problems import problem_page
+from guardwave.reducer.vocabulary import Role
 from tests.dashboards.conftest import GUARD_PATH, HERE, SignIn
-from tests.dashboards.reading import words
+from tests.dashboards.reading import visible_text
 from tests.dashboards.samples import GUARD
-from tests.dashboards.test_acknowledgement_form import violated
+from tests.dashboards.test_acknowledgement_form import latch_by_violation
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "expected"),
     [
         pytest.param(NotFound(), "Not found No page has the address /<here>.", id="no such page"),
-        pytest.param(MethodNotAllowed(), "/<here> does not take POST", id="a wrong method"),
-        pytest.param(NotFound("no wave 9"), "Not Found No wave 9.", id="own words are kept"),
+        pytest.param(MethodNotAllowed(), "/<here> does not accept POST", id="a wrong method"),
+        pytest.param(NotFound("no wave 9"), "Not Found No wave 9.", id="another message is kept"),
         pytest.param(RequestEntityTooLarge(), "exceeds the capacity limit", id="any other"),
     ],
 )
-def test_an_http_error_is_told_in_a_sentence(app: Flask, error: HTTPException, said: str) -> None:
+def test_an_http_error_is_a_sentence(app: Flask, error: HTTPException, expected: str) -> None:
     with app.test_request_context("/<here>", method="POST"):
         g.identity = None
         page = problem_page(error.code or 500, error.name, error.description or "")
 
     assert page.status_code == error.code
-    assert said in words(page.get_data(as_text=True)).replace("&lt;", "<").replace("&gt;", ">")
+    assert expected in visible_text(page.get_data(as_text=True)).replace("&lt;", "<").replace(
+        "&gt;", ">"
+    )
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
@@ -53,7 +55,7 @@ def test_a_rollout_that_does_not_exist_is_named(sign_in: SignIn) -> None:
         pytest.param("text/html;q=0", 401, "application/problem+json", id="no page, please"),
     ],
 )
-def test_whoever_does_not_ask_for_something_else_is_sent_to_the_sign_in_page(
+def test_a_client_that_accepts_pages_is_redirected_to_the_sign_in_page(
     app: Flask, accept: str | None, status: int, mimetype: str
 ) -> None:
     client = app.test_client()
@@ -70,7 +72,7 @@ def test_a_program_gets_a_problem_for_a_form_that_was_not_sent_from_a_page(app: 
     assert (answer.status_code, answer.mimetype) == (403, "application/problem+json")
 
 
-def ways_on(page: str) -> list[str]:
+def error_links(page: str) -> list[str]:
     """Return the links that an error page offers, and check that its title says error."""
     assert "<title>Error: " in page
     (found,) = re.findall(r'<ul class="ways-on">(.*?)</ul>', page, flags=re.DOTALL)
@@ -78,7 +80,7 @@ def ways_on(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("path", "ways"),
+    ("path", "links"),
     [
         pytest.param(
             f"{GUARD_PATH}/gates/99",
@@ -92,45 +94,43 @@ def ways_on(page: str) -> list[str]:
         pytest.param("/no/such/page", ["All environments"], id="a page"),
     ],
 )
-def test_an_error_leads_on_to_what_of_its_address_exists(
-    sign_in: SignIn, path: str, ways: list[str]
+def test_an_error_links_to_the_parts_of_its_address_that_exist(
+    sign_in: SignIn, path: str, links: list[str]
 ) -> None:
     page = sign_in(Role.ADMIN).get(path).text
 
-    assert ways_on(page) == ways
+    assert error_links(page) == links
 
 
-def test_who_may_not_can_sign_in_with_another_token_and_come_back(sign_in: SignIn) -> None:
+def test_a_refused_person_can_sign_in_with_another_token_and_come_back(sign_in: SignIn) -> None:
     page = (
         sign_in(Role.VIEWER).post(f"{GUARD_PATH}/gates", headers=HERE, data={"gate": "shadow"}).text
     )
 
-    assert "Sign in with another token" in ways_on(page)
+    assert "Sign in with another token" in error_links(page)
     assert f'/sign-in?next={GUARD_PATH.replace("/", "%2F")}"' in page
 
 
 def test_an_error_names_no_environment_that_the_token_may_not_see(sign_in: SignIn) -> None:
     page = sign_in(Role.VIEWER, "public-cloud").get("/environments/internal").text
 
-    assert ways_on(page) == ["Sign in with another token", "All environments"]
+    assert error_links(page) == ["Sign in with another token", "All environments"]
     assert 'href="/environments/internal"' not in page
 
 
-def test_an_error_under_a_latch_leads_to_what_holds_the_environment(
-    sign_in: SignIn, control: Context
-) -> None:
-    violated(control, "one")
+def test_an_error_under_a_latch_links_to_the_latch(sign_in: SignIn, control: Context) -> None:
+    latch_by_violation(control, "one")
     page = sign_in().get(f"{GUARD_PATH}/gates/99").text
 
-    assert "See why internal is held in shadow" in ways_on(page)
+    assert "See why internal is held in shadow" in error_links(page)
     assert '<nav aria-label="Environments">' in page
     assert 'href="/environments/internal/rollback#acknowledgement"' in page
 
 
-def test_an_error_for_who_is_not_signed_in_offers_the_overview_alone(app: Flask) -> None:
+def test_an_error_without_a_sign_in_links_only_to_the_overview(app: Flask) -> None:
     page = (
         app.test_client().post(f"{GUARD_PATH}/gates", headers={"Sec-Fetch-Site": "cross-site"}).text
     )
 
-    assert ways_on(page) == ["All environments"]
+    assert error_links(page) == ["All environments"]
     assert "<nav aria" not in page

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from analysis.gates import evaluate
-from analysis.report import to_wire
-from control_plane.queries.pages_evaluation import JsonValue, evaluation_view
-from dashboards.plots import forest_plot
-from reducer.vocabulary import Cohort, Metric, Verdict
-from tests.analysis.samples import DATASETS, POLICY, reference_totals, wave
+from guardwave.analysis.gate.verdict import evaluate
+from guardwave.analysis.report import to_wire
+from guardwave.control_plane.queries.evaluation_model import JsonValue, evaluation_view
+from guardwave.dashboards.plots import forest_plot
+from guardwave.reducer.vocabulary import Cohort, Metric, Verdict
 from tests.dashboards.samples import metric, wire
+from tests.support.frames.samples import DATASETS, POLICY, reference_totals, wave
 
 
 def test_an_evaluation_survives_its_way_through_json() -> None:
@@ -18,7 +18,7 @@ def test_an_evaluation_survives_its_way_through_json() -> None:
 
     assert view.verdict is Verdict.BEYOND
     assert view.owners[Cohort.ENFORCED] == 62
-    assert [each.metric for each in view.metrics][:2] == [Metric.COMPLETION, Metric.DISRUPTION]
+    assert [line.metric for line in view.metrics][:2] == [Metric.COMPLETION, Metric.DISRUPTION]
     assert view.days.used[0].isoformat() == "2026-11-20"
 
 
@@ -41,7 +41,7 @@ def test_an_evaluation_that_does_not_fit_is_refused_by_field(
 
 def test_a_missing_number_stays_missing() -> None:
     view = evaluation_view(wire())
-    latency = next(each for each in view.metrics if each.metric is Metric.LATENCY_P95)
+    latency = next(line for line in view.metrics if line.metric is Metric.LATENCY_P95)
 
     assert latency.estimate is None
     assert latency.interval is None
@@ -49,8 +49,8 @@ def test_a_missing_number_stays_missing() -> None:
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_what_analysis_stores_is_what_the_pages_read(dataset: str) -> None:
-    told = to_wire(evaluate(wave(reference_totals(dataset)), POLICY))
-    view = evaluation_view(json.loads(json.dumps(told)))
+    stored = to_wire(evaluate(wave(reference_totals(dataset)), POLICY))
+    view = evaluation_view(json.loads(json.dumps(stored)))
 
-    assert view.sentence == told["sentence"]
+    assert view.sentence == stored["sentence"]
     assert len(forest_plot(view).rows) == len(view.metrics)

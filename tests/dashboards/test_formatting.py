@@ -1,4 +1,4 @@
-"""Numbers and times as the pages write them."""
+"""Formatting: numbers and times as the pages write them."""
 
 from datetime import UTC, date, datetime
 
@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import sentences
-from control_plane.queries.pages_evaluation import JsonValue, MetricView
-from dashboards import formatting as fmt
-from reducer.vocabulary import Metric, Verdict
+from guardwave.analysis import sentences
+from guardwave.control_plane.queries.evaluation_model import JsonValue, MetricView
+from guardwave.dashboards import formatting as fmt
+from guardwave.reducer.vocabulary import Metric, Verdict
 from tests.dashboards import samples
 
 
-def of(name: str, **changes: JsonValue) -> MetricView:
-    """Return a metric of a rate with a margin of 0.5 pp, or of an amount with one of 1.1 times."""
+def metric_of(name: str, **changes: JsonValue) -> MetricView:
+    """Return a rate with a margin of 0.5 pp, or an amount with a margin of 1.1 times."""
     margin = 1.1 if Metric(name).is_ratio else 0.005
-    told = {"kind": "ratio" if Metric(name).is_ratio else "difference", "margin": margin}
-    (metric,) = samples.evaluation(metrics=[samples.metric(name, **told | changes)]).metrics
+    fields = {"kind": "ratio" if Metric(name).is_ratio else "difference", "margin": margin}
+    (metric,) = samples.evaluation(metrics=[samples.metric(name, **fields | changes)]).metrics
     return metric
 
 
-DISRUPTION, TOKENS = of("disruption"), of("tokens")
+DISRUPTION, TOKENS = metric_of("disruption"), metric_of("tokens")
 
 
 def plain(text: str) -> str:
@@ -37,8 +37,8 @@ def plain(text: str) -> str:
         pytest.param(fmt.share(500), "5 %", id="a whole share"),
         pytest.param(fmt.share(50), "0.5 %", id="half a per cent"),
         pytest.param(fmt.count(1204), "1,204", id="a count with thousands"),
-        pytest.param(fmt.counted(1, "owner", "owners"), "1 owner", id="one owner"),
-        pytest.param(fmt.counted(0, "owner", "owners"), "0 owners", id="no owners"),
+        pytest.param(fmt.quantity(1, "owner", "owners"), "1 owner", id="one owner"),
+        pytest.param(fmt.quantity(0, "owner", "owners"), "0 owners", id="no owners"),
         pytest.param(fmt.level(0.93, Metric.COMPLETION), "93.00 %", id="a proportion"),
         pytest.param(fmt.level(6.02, Metric.TURNS), "6.02", id="an amount per prompt"),
         pytest.param(fmt.level(38_120.0, Metric.LATENCY_P95), "38.1 s", id="seconds"),
@@ -50,21 +50,23 @@ def plain(text: str) -> str:
         pytest.param(fmt.effect(-0.00001, DISRUPTION), "0.00 pp", id="no minus on zero"),
         pytest.param(fmt.effect(1.1, TOKENS), "x1.100", id="a ratio"),
         pytest.param(
-            fmt.interval(of("disruption", interval=samples.interval(-0.02041, 0.0044))),
+            fmt.interval(metric_of("disruption", interval=samples.interval(-0.02041, 0.0044))),
             "-2.05 to +0.44 pp",
             id="an interval of differences",
         ),
         pytest.param(
-            fmt.interval(of("tokens", interval=samples.interval(0.941, 0.9975))),
+            fmt.interval(metric_of("tokens", interval=samples.interval(0.941, 0.9975))),
             "x0.941 to x0.998",
             id="an interval of ratios",
         ),
-        pytest.param(fmt.bound(of("disruption", bound=0.00261)), "+0.27 pp", id="a bound"),
-        pytest.param(fmt.bound(of("completion", bound=-0.00261)), "-0.27 pp", id="a lower bound"),
+        pytest.param(fmt.bound(metric_of("disruption", bound=0.00261)), "+0.27 pp", id="a bound"),
+        pytest.param(
+            fmt.bound(metric_of("completion", bound=-0.00261)), "-0.27 pp", id="a lower bound"
+        ),
         pytest.param(fmt.margin(TOKENS), "x1.100", id="a margin"),
-        pytest.param(fmt.margin(of("tokens", margin=None)), "none", id="no margin"),
-        pytest.param(fmt.largest(0.003), "0.3 %", id="a small largest owner"),
-        pytest.param(fmt.largest(0.0003), "under 0.1 %", id="a tiny largest owner"),
+        pytest.param(fmt.margin(metric_of("tokens", margin=None)), "none", id="no margin"),
+        pytest.param(fmt.largest_share(0.003), "0.3 %", id="a small largest owner"),
+        pytest.param(fmt.largest_share(0.0003), "under 0.1 %", id="a tiny largest owner"),
         pytest.param(fmt.probability(0.391), "0.391", id="a p value"),
         pytest.param(fmt.probability(0.0004), "< 0.001", id="a tiny p value"),
         pytest.param(fmt.plain_number(84_198), "84,198", id="a whole number of a check"),
@@ -114,34 +116,34 @@ def test_each_number_is_written_as_people_read_it(written: str, expected: str) -
         pytest.param(fmt.level(None, Metric.COMPLETION), id="level"),
         pytest.param(fmt.level(None, Metric.LATENCY_P95), id="duration"),
         pytest.param(fmt.effect(None, TOKENS), id="effect"),
-        pytest.param(fmt.interval(of("tokens", interval=None)), id="interval"),
-        pytest.param(fmt.bound(of("tokens", bound=None)), id="bound"),
-        pytest.param(fmt.largest(None), id="largest owner"),
+        pytest.param(fmt.interval(metric_of("tokens", interval=None)), id="interval"),
+        pytest.param(fmt.bound(metric_of("tokens", bound=None)), id="bound"),
+        pytest.param(fmt.largest_share(None), id="largest owner"),
         pytest.param(fmt.probability(None), id="p value"),
         pytest.param(fmt.plain_number(None), id="number of a check"),
         pytest.param(fmt.age(None), id="age"),
         pytest.param(fmt.share(None), id="share"),
     ],
 )
-def test_an_unknown_number_is_said_in_words(written: str) -> None:
+def test_an_unknown_number_is_shown_in_words(written: str) -> None:
     assert written == "no data"
 
 
 def test_a_sentence_keeps_units_on_the_line_and_hyphens_in_words() -> None:
-    told = fmt.sentence("Could be -2.1 pp of -1 pp, 99 % of re-drawn gw-7 owners in 24 h.")
+    sentence = fmt.sentence("Could be -2.1 pp of -1 pp, 99 % of re-drawn gw-7 owners in 24 h.")
 
-    assert told == (
+    assert sentence == (
         f"Could be {fmt.MINUS}2.1{fmt.GAP}pp of {fmt.MINUS}1{fmt.GAP}pp, "
         f"99{fmt.GAP}% of re-drawn gw-7 owners in 24{fmt.GAP}h."
     )
 
 
 def test_a_sentence_writes_a_day_with_its_month_and_leaves_what_is_no_day() -> None:
-    told = fmt.sentence(
+    sentence = fmt.sentence(
         "1 day does not count (2026-11-13: an outage); policy-2026-11-01, 2026-13-45"
     )
 
-    assert plain(told) == (
+    assert plain(sentence) == (
         "1 day does not count (13 November 2026: an outage); policy-2026-11-01, 2026-13-45"
     )
 
@@ -153,14 +155,14 @@ def test_a_sentence_changes_nothing_but_spaces_and_minus_signs(text: str) -> Non
 
 @given(st.floats(min_value=-1, max_value=1))
 def test_a_difference_shows_the_sign_of_its_effect_or_zero(number: float) -> None:
-    written = plain(fmt.effect(number, of("disruption", margin=None))).removesuffix(" pp")
+    written = plain(fmt.effect(number, metric_of("disruption", margin=None))).removesuffix(" pp")
 
     assert abs(float(written) - 100 * number) <= 0.0051
     assert written == "0.00" or written[0] == ("-" if number < 0 else "+")
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "expected"),
     [
         pytest.param("the token is old", "The token is old.", id="a clause"),
         pytest.param("Reload it.", "Reload it.", id="a sentence"),
@@ -168,20 +170,24 @@ def test_a_difference_shows_the_sign_of_its_effect_or_zero(number: float) -> Non
         pytest.param(ValueError("after 3 h"), f"After 3{fmt.GAP}h.", id="an error with a unit"),
     ],
 )
-def test_an_error_is_told_as_a_sentence(error: Exception | str, said: str) -> None:
-    assert fmt.told(error) == said
+def test_an_error_becomes_a_sentence(error: Exception | str, expected: str) -> None:
+    assert fmt.error_sentence(error) == expected
 
 
-def test_a_sentence_that_begins_with_a_name_keeps_it_as_it_is_typed() -> None:
-    assert fmt.told("public-cloud requires internal", "public-cloud") == (
+def test_a_name_at_the_start_of_a_sentence_keeps_its_spelling() -> None:
+    assert fmt.error_sentence("public-cloud requires internal", "public-cloud") == (
         "public-cloud requires internal."
     )
-    assert fmt.told("repeated_tool_failure in internal has no wave").startswith("repeated_")
-    assert fmt.told("off-pin prompts were seen", "internal") == "Off-pin prompts were seen."
+    assert fmt.error_sentence("repeated_tool_failure in internal has no wave").startswith(
+        "repeated_"
+    )
+    assert (
+        fmt.error_sentence("off-pin prompts were seen", "internal") == "Off-pin prompts were seen."
+    )
 
 
 @pytest.mark.parametrize("verdict", [*Verdict, None])
-def test_beside_the_word_of_its_verdict_a_sentence_does_not_say_it_again(
+def test_a_sentence_beside_its_verdict_does_not_repeat_it(
     verdict: Verdict | None,
 ) -> None:
     lead = "For information" if verdict is None else sentences.LEADS[verdict]

@@ -1,17 +1,22 @@
-"""Below its verdict a gate evaluation says what may be done next, with the link that does it."""
+"""Next step of a gate evaluation: the line below its verdict, with its link."""
 
 from dataclasses import replace
 
 import pytest
 
-from control_plane.queries.pages import LookLine
-from control_plane.queries.pages_changes import GatePage, MovedOn, PromotionOffer, Standing
-from control_plane.queries.pages_evaluation import JsonValue
-from dashboards import words as wording
-from reducer.vocabulary import Metric, Mode
+from guardwave.control_plane.queries.decision_models import (
+    GatePage,
+    LadderPosition,
+    PositionChange,
+    PromotionOffer,
+)
+from guardwave.control_plane.queries.evaluation_model import JsonValue
+from guardwave.control_plane.queries.page_models import LookLine
+from guardwave.dashboards import labels
+from guardwave.reducer.vocabulary import Metric, Mode
 from tests.dashboards import samples
 from tests.dashboards.conftest import Render
-from tests.dashboards.reading import words
+from tests.dashboards.reading import visible_text
 from tests.dashboards.test_gate_page import gate_of
 
 POWER: dict[str, JsonValue] = {
@@ -44,13 +49,15 @@ def test_within_leads_to_the_promotion(render: Render) -> None:
     shown = step(render, "within", offer=samples.OFFER)
 
     assert 'href="#promotion"' in shown
-    assert "promote to enforce for 5 % of the roster" in words(shown)
+    assert "promote to enforce for 5 % of the roster" in visible_text(shown)
 
 
 def test_within_says_who_may_promote_to_somebody_who_may_not(render: Render) -> None:
     shown = step(render, "within", offer=samples.OFFER, can_change=False)
 
-    assert words(shown).endswith("for 5 % of the roster, by an operator of internal.")
+    assert visible_text(shown).endswith(
+        "for 5 % of the roster; this needs an operator of internal."
+    )
 
 
 def test_within_says_why_nothing_can_be_promoted_now(render: Render) -> None:
@@ -59,11 +66,11 @@ def test_within_says_why_nothing_can_be_promoted_now(render: Render) -> None:
     offer = replace(samples.OFFER, is_allowed=False, why_not=why)
     shown = step(render, "within", offer=offer, page=replace(samples.GATE_PAGE, card=card))
 
-    assert f"not now. {why}." in words(shown)
+    assert f"not now. {why}." in visible_text(shown)
 
 
 def test_at_the_top_of_the_ladder_there_is_no_next_step(render: Render) -> None:
-    assert "none. 5 % is the ceiling" in words(step(render, "within"))
+    assert "none. 5 % is the ceiling" in visible_text(step(render, "within"))
 
 
 def test_beyond_leads_to_setting_lower_and_to_rolling_back(render: Render) -> None:
@@ -74,14 +81,14 @@ def test_beyond_leads_to_setting_lower_and_to_rolling_back(render: Render) -> No
     assert 'href="/environments/internal/rollback"' in shown
 
 
-def test_unproven_at_its_look_says_that_waiting_changes_nothing_and_what_does(
+def test_unproven_at_its_look_explains_that_waiting_changes_nothing(
     render: Render,
 ) -> None:
-    said = words(step(render, "unproven"))
+    text = visible_text(step(render, "unproven"))
 
-    assert "Waiting does not change this evaluation: it uses exactly these 7 days." in said
-    assert "shown to be within in 38 % of waves (completion alone)" in said
-    assert f"guardwave plan internal {samples.GUARD} says how many it takes." in said
+    assert "Waiting does not change this evaluation: it uses exactly these 7 days." in text
+    assert "shown to be within in 38 % of waves (for completion alone)" in text
+    assert f"guardwave plan internal {samples.GUARD} computes how many owners are needed." in text
 
 
 def test_before_the_look_the_days_that_are_left_are_counted(render: Render) -> None:
@@ -92,7 +99,7 @@ def test_before_the_look_the_days_that_are_left_are_counted(render: Render) -> N
         "not_counted": [],
     }
 
-    assert "wait for 3 more complete days" in words(step(render, "unproven", days=days))
+    assert "wait for 3 more complete days" in visible_text(step(render, "unproven", days=days))
 
 
 @pytest.mark.parametrize("verdict", ["no_data", "invalid"])
@@ -100,28 +107,28 @@ def test_what_is_missing_or_broken_is_among_the_checks(render: Render, verdict: 
     assert 'href="#checks"' in step(render, verdict)
 
 
-def test_an_evaluation_of_the_past_leads_to_the_rollout_as_it_is(render: Render) -> None:
-    moved = MovedOn(Standing(Mode.WARN, 2, 5), Standing(Mode.SHADOW, 4, 9))
+def test_an_evaluation_of_the_past_links_to_the_rollout(render: Render) -> None:
+    moved = PositionChange(LadderPosition(Mode.WARN, 2, 5), LadderPosition(Mode.SHADOW, 4, 9))
     page = replace(samples.GATE_PAGE, moved_on=moved)
 
     assert f'href="{GUARD_PAGE}"' in step(render, "within", page=page)
 
 
-def test_the_least_power_is_that_of_the_metric_which_passes_least() -> None:
-    assert wording.least_power(samples.evaluation(notes=[POWER])) == (Metric.COMPLETION, 0.38)
-    assert wording.least_power(samples.evaluation()) is None
+def test_the_least_power_belongs_to_the_metric_that_passes_least() -> None:
+    assert labels.least_power(samples.evaluation(notes=[POWER])) == (Metric.COMPLETION, 0.38)
+    assert labels.least_power(samples.evaluation()) is None
 
 
 def test_looks_after_the_evaluation_are_counted_and_left_to_the_guard(render: Render) -> None:
     look = LookLine(3, 7, samples.NOW.date(), False, False, ("No alarm about turns.",))
     page = replace(samples.GATE_PAGE, looks=(look,), later_looks=2)
 
-    said = words(gate_of(render, page))
+    text = visible_text(gate_of(render, page))
 
-    assert "2 later looks, after this evaluation: see the guard" in said
+    assert "2 later looks came after this evaluation: see the guard" in text
 
 
-def test_what_unproven_means_is_said_where_the_verdict_is_unproven(render: Render) -> None:
+def test_unproven_is_explained_where_the_verdict_is_unproven(render: Render) -> None:
     unproven = replace(samples.GATE_PAGE, evaluation=samples.evaluation(verdict="unproven"))
 
-    assert "Absence of proof never promotes" in words(gate_of(render, unproven))
+    assert "Absence of proof never promotes" in visible_text(gate_of(render, unproven))

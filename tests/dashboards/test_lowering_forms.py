@@ -1,11 +1,11 @@
-"""Setting a cohort lower and rolling back by a form, over a real store."""
+"""Forms that lower: a cohort's mode and a rollback, over a real store."""
 
 import re
 
 import pytest
 
-from control_plane.context import Context
-from reducer.vocabulary import Mode
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.reducer.vocabulary import Mode
 from tests.dashboards.conftest import GUARD_PATH, HERE, SignIn
 from tests.dashboards.samples import GUARD
 
@@ -26,7 +26,7 @@ def test_a_cohort_is_set_lower_by_a_form(sign_in: SignIn, control: Context) -> N
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "said"),
+    ("data", "status", "expected"),
     [
         pytest.param({"mode": "off", "reason": "no"}, 400, "at least 10", id="a short reason"),
         pytest.param(
@@ -38,13 +38,13 @@ def test_a_cohort_is_set_lower_by_a_form(sign_in: SignIn, control: Context) -> N
     ],
 )
 def test_a_form_that_cannot_be_done_comes_back_with_the_reason(
-    sign_in: SignIn, control: Context, data: dict[str, str], status: int, said: str
+    sign_in: SignIn, control: Context, data: dict[str, str], status: int, expected: str
 ) -> None:
     answer = sign_in().post(f"{GUARD_PATH}/cohorts/everyone", headers=HERE, data=data)
     rollout = control.environments.rollout("internal", GUARD)
 
     assert answer.status_code == status
-    assert said in answer.text
+    assert expected in answer.text
     assert rollout is not None
     assert rollout.phase is Mode.SHADOW
 
@@ -87,4 +87,4 @@ def test_a_rollback_asks_for_a_reason(sign_in: SignIn) -> None:
     )
 
     assert answer.status_code == 400
-    assert "this has 3" in answer.text
+    assert "yours has 3" in answer.text

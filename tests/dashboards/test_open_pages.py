@@ -1,4 +1,4 @@
-"""A page that stays open says when what stands on it is not so any more."""
+"""Open pages: a page that stays open reports when it is out of date."""
 
 import re
 from dataclasses import replace
@@ -6,25 +6,25 @@ from dataclasses import replace
 import pytest
 from flask.testing import FlaskClient
 
-from control_plane.commands.evaluations import request_evaluation
-from control_plane.context import Context
-from control_plane.state import EvaluationStatus
-from dashboards.views.rollbacks import state_of
-from reducer.vocabulary import Cohort, Gate, Mode
+from guardwave.control_plane.commands.evaluations import request_evaluation
+from guardwave.control_plane.core.state import EvaluationStatus
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.dashboards.views.rollbacks import state_of
+from guardwave.reducer.vocabulary import Cohort, Gate, Mode
 from tests.dashboards import samples
 from tests.dashboards.conftest import GUARD_PATH, HERE, PERSON, SignIn
-from tests.dashboards.reading import words
+from tests.dashboards.reading import visible_text
 from tests.dashboards.samples import GUARD
-from tests.dashboards.test_acknowledgement_form import PAGE, violated
+from tests.dashboards.test_acknowledgement_form import PAGE, latch_by_violation
 
 
-def polled(page: str) -> str:
+def poll_address(page: str) -> str:
     """Return the address that the page's line asks again."""
     (address,) = re.findall(r'id="now" hx-get="([^"]+)"', page)
     return str(address).replace("&amp;", "&")
 
 
-def spoken(page: str) -> list[str]:
+def announcements(page: str) -> list[str]:
     return re.findall(r'hx-swap-oob="innerHTML:#announcement">([^<]+)<', page)
 
 
@@ -34,49 +34,49 @@ def client(sign_in: SignIn) -> FlaskClient:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "expected"),
     [
         pytest.param(GUARD_PATH, f"{GUARD} has changed since this page was shown.", id="guard"),
         pytest.param(PAGE, "internal has changed since this page was shown.", id="roll back"),
     ],
 )
-def test_a_page_left_open_says_once_aloud_and_from_then_on_in_text_that_it_is_old(
-    client: FlaskClient, control: Context, path: str, said: str
+def test_an_open_page_announces_once_that_it_is_out_of_date_and_keeps_showing_it(
+    client: FlaskClient, control: Context, path: str, expected: str
 ) -> None:
     page = client.get(path).text
     assert 'id="announcement"' in page
-    before = client.get(polled(page)).text
-    violated(control, "one")
+    before = client.get(poll_address(page)).text
+    latch_by_violation(control, "one")
 
-    first = client.get(polled(before)).text
-    second = client.get(polled(first)).text
+    first = client.get(poll_address(before)).text
+    second = client.get(poll_address(first)).text
 
-    for each in (page, before):
-        assert said not in words(each)
-        assert spoken(each) == []
-    for each in (first, second):
-        assert said in words(each)
-    assert len(spoken(first)) == 1
-    assert spoken(second) == []
-    assert said not in words(client.get(path).text)
+    for fresh in (page, before):
+        assert expected not in visible_text(fresh)
+        assert announcements(fresh) == []
+    for outdated in (first, second):
+        assert expected in visible_text(outdated)
+    assert len(announcements(first)) == 1
+    assert announcements(second) == []
+    assert expected not in visible_text(client.get(path).text)
 
 
-def test_a_line_that_moves_keeps_the_moment_of_what_stands_below(client: FlaskClient) -> None:
+def test_a_polled_line_keeps_the_moment_of_the_rest_of_the_page(client: FlaskClient) -> None:
     shown = "2026-11-29T11:00:00%2B00:00"
     line = client.get(f"/fragments{GUARD_PATH}?generation=1&at={shown}&told=1").text
 
-    assert "12:04:31 UTC; what stands below, as of 11:00:00 UTC" in words(line)
-    assert f"at={shown}" in polled(line)
+    assert "12:04:31 UTC; the rest of the page as of 11:00:00 UTC" in visible_text(line)
+    assert f"at={shown}" in poll_address(line)
 
 
 @pytest.mark.parametrize(
     "question",
     [
         pytest.param("", id="none"),
-        pytest.param("?generation=x&at=yesterday&told=", id="not readable"),
+        pytest.param("?generation=x&at=yesterday&told=", id="unreadable"),
     ],
 )
-def test_a_line_that_is_asked_without_what_was_shown_is_of_now(
+def test_a_line_polled_without_the_shown_state_is_current(
     client: FlaskClient, question: str
 ) -> None:
     for path in (GUARD_PATH, PAGE):
@@ -101,7 +101,7 @@ def test_a_line_that_is_asked_without_what_was_shown_is_of_now(
         ),
     ],
 )
-def test_what_a_rollback_would_do_has_a_state_that_moves_with_it(
+def test_the_state_of_a_rollback_page_changes_with_its_effect(
     changes: dict[str, object],
 ) -> None:
     page = samples.ROLLBACK_PAGE
@@ -111,7 +111,7 @@ def test_what_a_rollback_would_do_has_a_state_that_moves_with_it(
     assert state_of(page) != state_of(other)
 
 
-def test_an_evaluation_that_was_asked_for_appears_when_it_is_ready(
+def test_a_requested_evaluation_appears_when_it_is_ready(
     client: FlaskClient, control: Context
 ) -> None:
     asked = request_evaluation(control, "internal", GUARD, gate=Gate.SHADOW, actor=PERSON)
@@ -123,10 +123,10 @@ def test_an_evaluation_that_was_asked_for_appears_when_it_is_ready(
 
     assert (waiting.status_code, waiting.text) == (204, "")
     assert ended.status_code == 286
-    assert f"Evaluation {asked.id} could not be made" in ended.text
+    assert f"Evaluation {asked.id} failed, and nothing was changed." in ended.text
 
 
-def test_an_evaluation_that_nobody_asked_for_is_not_followed(client: FlaskClient) -> None:
+def test_an_unknown_evaluation_is_not_followed(client: FlaskClient) -> None:
     assert "evaluation 99" not in client.get(f"{GUARD_PATH}?asked=99").text
     assert client.get(f"/fragments{GUARD_PATH}/evaluations/99").status_code == 286
 
@@ -138,10 +138,10 @@ def test_a_token_of_another_environment_polls_nothing_of_this_one(sign_in: SignI
         assert stranger.get(f"/fragments{path}").status_code == 403
 
 
-def test_setting_a_cohort_lower_moves_the_pages_on(client: FlaskClient) -> None:
+def test_lowering_a_cohort_outdates_open_pages(client: FlaskClient) -> None:
     page = client.get(PAGE).text
     data = {"mode": "off", "reason": "this guard is noisy"}
     path = f"{GUARD_PATH}/cohorts/{Cohort.EVERYONE}"
     assert client.post(path, headers=HERE, data=data).status_code == 303
 
-    assert f"Now: {GUARD} ○ off." in words(client.get(polled(page)).text)
+    assert f"Now: {GUARD} ○ off." in visible_text(client.get(poll_address(page)).text)

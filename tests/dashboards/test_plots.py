@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.queries.pages_evaluation import IntervalView, MetricKind, MetricView
-from dashboards.plots import DOMAIN, Mark, forest_plot, share_of_margin, verdict_counts
-from reducer.vocabulary import Metric, Verdict
+from guardwave.control_plane.queries.evaluation_model import IntervalView, MetricKind, MetricView
+from guardwave.dashboards.plots import DOMAIN, Mark, forest_plot, share_of_margin, verdict_counts
+from guardwave.reducer.vocabulary import Metric, Verdict
 from tests.dashboards.samples import evaluation
 
 SAMPLE = evaluation()

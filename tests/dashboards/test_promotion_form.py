@@ -1,19 +1,19 @@
-"""Asking for an evaluation and for the promotion it allows, over a real store."""
+"""Promotion form: an evaluation and the promotion it allows, over a real store."""
 
 import json
 
 import pytest
 
-from control_plane.access import create_token
-from control_plane.commands.evaluations import request_evaluation
-from control_plane.context import Context
-from control_plane.state import EvaluationStatus
-from reducer.vocabulary import Gate, Mode, Role
+from guardwave.control_plane.commands.evaluations import request_evaluation
+from guardwave.control_plane.core.state import EvaluationStatus
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.reducer.vocabulary import Gate, Mode, Role
 from tests.dashboards.conftest import GUARD_PATH, HERE, NOW, PERSON, SignIn
 from tests.dashboards.samples import GUARD, METRICS, wire
 
 
-def evaluated(control: Context, verdict: str) -> str:
+def store_evaluation(control: Context, verdict: str) -> str:
     """Store a finished shadow evaluation with a verdict; return the path of its page."""
     asked = request_evaluation(control, "internal", GUARD, gate=Gate.SHADOW, actor=PERSON)
     rollout = control.environments.rollout("internal", GUARD)
@@ -39,7 +39,7 @@ def evaluated(control: Context, verdict: str) -> str:
         generation=rollout.generation,
         wave=rollout.wave,
         verdict=verdict,
-        sentence="Told by the test.",
+        sentence="A sentence of the test.",
         digest="d1gest",
         result=json.dumps({**result, "policy_hash": control.policies.hash}),
     )
@@ -48,20 +48,20 @@ def evaluated(control: Context, verdict: str) -> str:
     return f"{GUARD_PATH}/gates/{asked.id}"
 
 
-def test_an_evaluation_is_asked_for_by_a_button(sign_in: SignIn, control: Context) -> None:
+def test_a_button_requests_an_evaluation(sign_in: SignIn, control: Context) -> None:
     client = sign_in()
     answer = client.post(f"{GUARD_PATH}/gates", headers=HERE, data={"gate": "shadow"})
 
     assert answer.status_code == 303
     assert control.gates.evaluation("internal", GUARD, 1) is not None
-    assert "is making evaluation 1" in client.get(answer.headers["Location"]).text
+    assert "is computing evaluation 1" in client.get(answer.headers["Location"]).text
 
 
-def test_a_promotion_is_asked_for_on_the_evaluation_that_was_seen(
+def test_a_promotion_is_requested_on_the_shown_evaluation(
     sign_in: SignIn, control: Context
 ) -> None:
     client = sign_in()
-    path = evaluated(control, "within")
+    path = store_evaluation(control, "within")
     assert "Promote to warn" in client.get(path).text
 
     answer = client.post(
@@ -83,7 +83,7 @@ def test_a_promotion_is_asked_for_on_the_evaluation_that_was_seen(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "changes", "status", "said"),
+    ("verdict", "changes", "status", "expected"),
     [
         pytest.param("within", {"confirm": "intern"}, 400, "Type internal", id="not confirmed"),
         pytest.param("within", {"reason": "ok"}, 400, "at least 10", id="a short reason"),
@@ -98,7 +98,7 @@ def test_a_promotion_that_cannot_be_comes_back_with_the_reason(
     verdict: str,
     changes: dict[str, str],
     status: int,
-    said: str,
+    expected: str,
 ) -> None:
     asked = {
         "digest": "d1gest",
@@ -107,11 +107,11 @@ def test_a_promotion_that_cannot_be_comes_back_with_the_reason(
         "reason": "seven quiet days",
         "confirm": "internal",
     }
-    path = evaluated(control, verdict)
+    path = store_evaluation(control, verdict)
     answer = sign_in().post(f"{path}/promotions", headers=HERE, data=asked | changes)
 
     assert answer.status_code == status
-    assert said in answer.text
+    assert expected in answer.text
     assert "<title>Error: " in answer.text
     assert f">{(asked | changes)['reason']}</textarea>" in answer.text
     assert control.gates.promotions("internal", GUARD) == ()
@@ -120,7 +120,7 @@ def test_a_promotion_that_cannot_be_comes_back_with_the_reason(
 def test_what_was_typed_before_the_session_ended_is_in_the_form_again(
     sign_in: SignIn, control: Context
 ) -> None:
-    path = evaluated(control, "within")
+    path = store_evaluation(control, "within")
     client = sign_in()
     client.post("/sign-out", headers=HERE)
 

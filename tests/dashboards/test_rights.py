@@ -1,12 +1,12 @@
-"""Who may see and change what, over a real store."""
+"""Rights: the pages and changes that a role allows, over a real store."""
 
 import pytest
 import redis
 
-from control_plane.clock import fixed
-from control_plane.context import Context, over
-from control_plane.policy import load
-from reducer.vocabulary import Role
+from guardwave.control_plane.core.clock import fixed_clock
+from guardwave.control_plane.core.policy import load
+from guardwave.control_plane.rollouts.context import Context, make_context
+from guardwave.reducer.vocabulary import Role
 from tests.dashboards.conftest import GUARD_PATH, HERE, NOW, SignIn, pages_over
 from tests.dashboards.samples import GUARD
 
@@ -81,7 +81,9 @@ def test_the_overview_fragment_speaks_only_when_something_changed(
 
 def test_a_store_that_is_away_is_a_page_that_asks_to_retry() -> None:
     away = redis.Redis(unix_socket_path="/nonexistent/store.sock")
-    client = pages_over(over(away, clock=fixed(NOW), policies=load(None))).test_client()
+    client = pages_over(
+        make_context(away, clock=fixed_clock(NOW), policies=load(None))
+    ).test_client()
     with client.session_transaction() as session:
         session["session"] = "anything"
 

@@ -1,4 +1,4 @@
-"""Forms of other sites are refused, and every page carries the security headers."""
+"""Same origin: forms of other sites are refused, and every page has the security headers."""
 
 import pytest
 from flask import Flask
@@ -62,7 +62,7 @@ def test_going_back_never_leaves_this_server(app: Flask, back: str, location: st
     assert answer.headers["Location"] == location
 
 
-def test_an_unknown_look_is_not_remembered(app: Flask) -> None:
+def test_an_unknown_theme_is_not_remembered(app: Flask) -> None:
     answer = app.test_client().post(
         "/theme", headers={"Sec-Fetch-Site": "same-origin"}, data={"theme": "plaid"}
     )
@@ -70,7 +70,7 @@ def test_an_unknown_look_is_not_remembered(app: Flask) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
-def test_every_page_tells_the_browser_to_load_only_from_here(app: Flask) -> None:
+def test_every_page_lets_the_browser_load_only_from_here(app: Flask) -> None:
     headers = app.test_client().get("/sign-in").headers
 
     assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
@@ -88,5 +88,5 @@ def test_whoever_is_not_signed_in_comes_back_after_signing_in(app: Flask) -> Non
     assert answer.headers["Location"] == "/sign-in?next=%2Fenvironments%2Finternal%2Frollback"
 
 
-def test_polling_without_a_session_is_told_so_and_not_redirected(app: Flask) -> None:
+def test_polling_without_a_session_is_an_error_and_not_redirected(app: Flask) -> None:
     assert app.test_client().get("/fragments/overview").status_code == 401

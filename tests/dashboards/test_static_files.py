@@ -1,4 +1,4 @@
-"""What is shipped beside the templates: vendored files as published, templates without scripts."""
+"""Static files: vendored files as published, and templates without scripts."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from dashboards.assets import STATIC, asset
+from guardwave.dashboards.blueprint import STATIC, asset
 
 VENDOR = STATIC / "vendor"
 VENDORED = tomllib.loads((VENDOR / "vendor.toml").read_text())["file"]
@@ -23,7 +23,7 @@ BANNED = {
 }
 
 
-@pytest.mark.parametrize("entry", [pytest.param(each, id=each["name"]) for each in VENDORED])
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry["name"]) for entry in VENDORED])
 def test_a_vendored_file_is_the_published_one_with_its_licence(entry: dict[str, str]) -> None:
     body = (VENDOR / entry["path"]).read_bytes()
 
@@ -33,7 +33,7 @@ def test_a_vendored_file_is_the_published_one_with_its_licence(entry: dict[str, 
 
 
 def test_every_vendored_file_is_listed() -> None:
-    listed = {each["path"] for each in VENDORED} | {each["license_path"] for each in VENDORED}
+    listed = {entry[key] for entry in VENDORED for key in ("path", "license_path")}
 
     assert {path.name for path in VENDOR.iterdir()} == listed | {"vendor.toml"}
 

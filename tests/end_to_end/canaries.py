@@ -1,11 +1,11 @@
-"""Telemetry with content planted wherever a host or a collector could put some."""
+"""Canaries: telemetry with content planted wherever a host or a Collector could put some."""
 
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from control_plane.ingest.dialects import qwen_code_words as words
-from control_plane.ingest.dialects.qwen_code_logs import EVENTS
-from tests.control_plane.ingest.qwen import ITEMS, VERSION, Body, Case, attribute
+from guardwave.control_plane.ingest.dialects import qwen_code_vocabulary as words
+from guardwave.control_plane.ingest.dialects.qwen_code_logs import EVENTS
+from tests.support.otlp.qwen import ITEMS, VERSION, Body, Case, attribute
 
 CANARY = "zebrafinch"
 MARK = CANARY.encode()
@@ -50,8 +50,8 @@ def _planted(pair: Json, read: AbstractSet[str]) -> Json:
 def planted(body: Body, *, shift_ns: int, assignment_id: str) -> Body:
     """Return a body of qwen-code, moved in time and full of content, under an assignment id."""
     resources, scopes, items = ITEMS[body.signal]
-    told = []
-    for entry in body.told[resources]:
+    batches = []
+    for entry in body.content[resources]:
         held = [
             {
                 "scope": {**scope["scope"], "attributes": planted_attributes([], frozenset())},
@@ -59,8 +59,8 @@ def planted(body: Body, *, shift_ns: int, assignment_id: str) -> Body:
             }
             for scope in entry[scopes]
         ]
-        told.append({"resource": resource(assignment_id), scopes: held})
-    return Body(body.signal, {resources: told})
+        batches.append({"resource": resource(assignment_id), scopes: held})
+    return Body(body.signal, {resources: batches})
 
 
 def resource(assignment_id: str) -> Json:
@@ -134,7 +134,7 @@ def _point(metric: str, point: Json, shift_ns: int) -> Json:
 
 
 def newest_ns(case: Case) -> int:
-    """Return the newest time that any item of a case tells."""
+    """Return the newest time of any item of a case."""
     return max(
         (
             int(item[key])

@@ -1,29 +1,29 @@
-"""Native events and metrics with content in and beside each attribute that the contract knows."""
+"""Native canaries: events and metrics with content in and beside each known attribute."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from control_plane.ingest import accepted
-from control_plane.ingest.events import EVENTS
-from control_plane.ingest.points import ALLOWED_ON_POINTS
-from reducer import contract
-from reducer.rollout.invariants import NEVER_ON_A_METRIC
-from tests.control_plane.ingest.qwen import Body
+from guardwave.control_plane.ingest.contract import limits
+from guardwave.control_plane.ingest.contract.events import EVENTS
+from guardwave.control_plane.ingest.contract.points import ALLOWED_ON_POINTS
+from guardwave.reducer import contract
+from guardwave.reducer.rollout.invariants import NEVER_ON_A_METRIC
 from tests.end_to_end.canaries import CANARY, Json, planted_attributes, resource, text
+from tests.support.otlp.qwen import Body
 
 GUARD = "repeated_tool_failure"
 PATH = f"/home/{CANARY}/notes.txt"
 SECOND_NS = 1_000_000_000
 WORDS: Mapping[str, Mapping[str, object]] = {
-    contract.OUTCOME: accepted.OUTCOMES,
-    contract.LOOP_TYPE: accepted.LOOP_TYPES,
-    contract.FLAG_VARIANT: accepted.MODES,
-    contract.MODE: accepted.MODES,
-    contract.STAGE: accepted.STAGES,
-    **{key: words for labels in accepted.COUNTERS.values() for key, words in labels.items()},
+    contract.OUTCOME: limits.OUTCOMES,
+    contract.LOOP_TYPE: limits.LOOP_TYPES,
+    contract.FLAG_VARIANT: limits.MODES,
+    contract.MODE: limits.MODES,
+    contract.STAGE: limits.STAGES,
+    **{key: words for labels in limits.COUNTERS.values() for key, words in labels.items()},
 }
-FLAGS = frozenset({contract.BATCH_COMPLETE, contract.HISTORY_PRESERVED, accepted.COMPLETED})
+FLAGS = frozenset({contract.BATCH_COMPLETE, contract.HISTORY_PRESERVED, limits.COMPLETED})
 # A name is kept: what a host calls a guard is not content.
 NAMES = frozenset({contract.GUARD, contract.FLAG_KEY})
 
@@ -50,34 +50,34 @@ class NativeHost:
     def everything(self) -> Iterator[Planted]:
         """Yield bodies for every event and metric, and for each attribute of each."""
         for name, event in EVENTS.items():
-            keys = event.allowed - {accepted.EVENT_NAME}
-            yield Planted(self._event(name, self._told(keys), is_beside=True), is_whole=True)
+            keys = event.allowed - {limits.EVENT_NAME}
+            yield Planted(self._event(name, self._attributes(keys), is_beside=True), is_whole=True)
             for key in keys:
                 for wrong in _wrong(key):
-                    yield Planted(self._event(name, {**self._told(keys), key: wrong}))
+                    yield Planted(self._event(name, {**self._attributes(keys), key: wrong}))
         for name, labels in ALLOWED_ON_POINTS.items():
-            told = self._told(labels - {accepted.OVERFLOW})
-            yield Planted(self._metric(name, told, is_beside=True), is_whole=True)
+            given = self._attributes(labels - {limits.OVERFLOW})
+            yield Planted(self._metric(name, given, is_beside=True), is_whole=True)
             for key in labels:
                 for wrong in _wrong(key):
-                    yield Planted(self._metric(name, {**told, key: wrong}))
+                    yield Planted(self._metric(name, {**given, key: wrong}))
             for unit in (CANARY, PATH):
-                yield Planted(self._metric(name, told, unit=unit))
+                yield Planted(self._metric(name, given, unit=unit))
         yield from self._elsewhere()
 
     def _elsewhere(self) -> Iterator[Planted]:
         """Yield content in names, scopes, ids and numbers."""
-        end = self._told(EVENTS[contract.PROMPT_END].allowed - {accepted.EVENT_NAME})
-        turns = self._told(ALLOWED_ON_POINTS[contract.TURNS_METRIC] - {accepted.OVERFLOW})
+        end = self._attributes(EVENTS[contract.PROMPT_END].allowed - {limits.EVENT_NAME})
+        turns = self._attributes(ALLOWED_ON_POINTS[contract.TURNS_METRIC] - {limits.OVERFLOW})
         yield Planted(self._event(f"agent.guard.{CANARY}", end))
-        yield Planted(self._event("", {**end, accepted.EVENT_NAME: text(PATH)}))
+        yield Planted(self._event("", {**end, limits.EVENT_NAME: text(PATH)}))
         yield Planted(self._metric(f"agent.guard.{CANARY}", turns))
         for version in (CANARY, PATH):
             yield Planted(self._event(contract.PROMPT_END, end, version=version))
             yield Planted(self._metric(contract.TURNS_METRIC, turns, value=version))
             yield Planted(self._event(contract.PROMPT_END, end, traceId=version))
 
-    def _told(self, keys: AbstractSet[str]) -> dict[str, Json]:
+    def _attributes(self, keys: AbstractSet[str]) -> dict[str, Json]:
         """Return attributes that are right, each with a prompt of its own."""
         self._prompts += 1
         known: Mapping[str, Json] = {
@@ -90,34 +90,34 @@ class NativeHost:
         return {key: known.get(key) or _right(key) for key in keys}
 
     def _event(
-        self, name: str, told: Mapping[str, Json], *, is_beside: bool = False, **other: str
+        self, name: str, given: Mapping[str, Json], *, is_beside: bool = False, **other: str
     ) -> Body:
         version = other.pop("version", contract.SCOPE_VERSION)
-        attributes = [{"key": key, "value": value} for key, value in told.items()]
+        attributes = [{"key": key, "value": value} for key, value in given.items()]
         item: Json = {"timeUnixNano": str(self._now_ns), "eventName": name, **other}
         if is_beside:
-            attributes = planted_attributes(attributes, told.keys())
+            attributes = planted_attributes(attributes, given.keys())
             attributes.append({"key": "error_text", "value": text(f"{CANARY} failed")})
             item |= {"body": text(f"{CANARY} was here"), "severityText": CANARY}
         return self._of_one("logs", {**item, "attributes": attributes}, version)
 
     def _metric(
-        self, name: str, told: Mapping[str, Json], *, is_beside: bool = False, **other: str
+        self, name: str, given: Mapping[str, Json], *, is_beside: bool = False, **other: str
     ) -> Body:
         self._now_ns += 1
-        attributes = [{"key": key, "value": value} for key, value in told.items()]
+        attributes = [{"key": key, "value": value} for key, value in given.items()]
         point: Json = {
             "startTimeUnixNano": str(self._now_ns - SECOND_NS),
             "timeUnixNano": str(self._now_ns),
         }
         if is_beside:
-            attributes = planted_attributes(attributes, told.keys())
+            attributes = planted_attributes(attributes, given.keys())
             attributes += [{"key": key, "value": text(CANARY)} for key in NEVER_ON_A_METRIC]
             exemplar = {"asInt": "1", "filteredAttributes": [{"key": CANARY, "value": text(PATH)}]}
             point["exemplars"] = [exemplar]
         point["attributes"] = attributes
         metric: Json = {"name": name, "description": f"{CANARY} counts", "metadata": attributes}
-        metric["unit"] = other.get("unit", accepted.UNITS.get(name, "1"))
+        metric["unit"] = other.get("unit", limits.UNITS.get(name, "1"))
         if name == contract.DURATION_METRIC:
             buckets = {"offset": 1, "bucketCounts": ["1"]}
             point |= {"count": "1", "sum": 3.0, "scale": 0, "positive": buckets}

@@ -1,4 +1,4 @@
-"""The real thing for tests: `guardwave serve` as a process, spoken to over HTTP only."""
+"""Served guardwave: `guardwave serve` as a process, reached only by HTTP."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 import urllib3
 
-from tests.control_plane.web_workers import PATIENCE_S, free_port
+from tests.support.web_workers import PATIENCE_S, free_port
 
 POLL_S = 0.05
 
@@ -45,10 +45,10 @@ class Served:
         return (self.data_dir / "serve.log").read_text()
 
     def start(self) -> None:
-        """Start it and wait until it says that it is ready."""
+        """Start it and wait until it reports that it is ready."""
         with (self.data_dir / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "control_plane.cli", "serve", *self.options],
+                [sys.executable, "-m", "guardwave.control_plane.cli", "serve", *self.options],
                 env=self.environment,
                 stdout=log,
                 stderr=log,
@@ -100,7 +100,7 @@ class Served:
     def token(self, *options: str) -> str:
         """Make a token with the command line and return it."""
         made = subprocess.run(
-            [sys.executable, "-m", "control_plane.cli", "token", "create", *options],
+            [sys.executable, "-m", "guardwave.control_plane.cli", "token", "create", *options],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -138,8 +138,8 @@ class Api:
         body = None if document is None else json.dumps(document)
         pool = urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
         got = pool.request(method, f"{self.url}/api/v1{path}", body=body, headers=sent)
-        told = json.loads(got.data) if got.data else None
-        return Answer(got.status, dict(got.headers), told)
+        content = json.loads(got.data) if got.data else None
+        return Answer(got.status, dict(got.headers), content)
 
     def get(self, path: str) -> Any:
         answer = self.ask("GET", path)

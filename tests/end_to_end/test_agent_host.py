@@ -1,4 +1,4 @@
-"""The example host as a person starts it: its telemetry arrives in a running guardwave."""
+"""Example host in its own process: its telemetry arrives in a running guardwave."""
 
 import os
 import re
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.client import Assignments
-from reducer.guards.pipeline import GUARDS
-from reducer.vocabulary import Mode
-from tests.control_plane.web_workers import PATIENCE_S
+from guardwave.control_plane.client import Assignments
+from guardwave.reducer.pipeline import GUARDS
+from guardwave.reducer.vocabulary import Mode
 from tests.end_to_end.serving import Api, Served, polls
+from tests.support.web_workers import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "embed.md"
@@ -22,7 +22,16 @@ SHORTEST = re.compile(r"<!-- a test runs this -->\n```python\n(.*?)```", re.DOTA
 SET_UP = re.compile(r"<!-- a test runs this -->\n```console\n(.*?)```", re.DOTALL)
 ENVIRONMENT, OWNER, VERSION = "internal", "workspace-1", "1.0.0"
 # What the base install does not bring; a host must do without all of it.
-SERVER = ("analysis", "dashboards", "flask", "msgpack", "numpy", "pandas", "pydantic", "redis")
+SERVER = (
+    "guardwave.analysis",
+    "guardwave.dashboards",
+    "flask",
+    "msgpack",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "redis",
+)
 # A process in which these modules can't be found, as in an environment that lacks them.
 WITHOUT = """
 import runpy, sys
@@ -30,7 +39,7 @@ absent = tuple(sys.argv.pop(1).split(","))
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if any(f"{name}.".startswith(f"{each}.") for each in absent):
+        if any(f"{name}.".startswith(f"{module}.") for module in absent):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
@@ -41,7 +50,7 @@ pytestmark = pytest.mark.xdist_group("served")
 
 
 def talk(*options, typed, directory, absent=SERVER, **environment):
-    """Start the host as docs/embed.md says, type lines, and return what it printed."""
+    """Start the host as in docs/embed.md, type lines, and return what it printed."""
     kept = {
         name: text
         for name, text in os.environ.items()
@@ -71,8 +80,8 @@ def talk(*options, typed, directory, absent=SERVER, **environment):
 )
 def test_the_example_runs_with_the_base_install_alone(tmp_path, mode, ending):
     absent = (*SERVER, "opentelemetry.sdk", "opentelemetry.exporter")
-    said = talk(typed="go\n/quit\n", directory=tmp_path, absent=absent, AGENT_GUARD_MODE=mode)
-    assert ending in said
+    printed = talk(typed="go\n/quit\n", directory=tmp_path, absent=absent, AGENT_GUARD_MODE=mode)
+    assert ending in printed
 
 
 def test_a_dotenv_in_the_directory_does_not_reach_the_guards(tmp_path):
@@ -99,16 +108,16 @@ def test_what_the_example_reports_is_evidence_for_every_guard(served, tmp_path):
     evidence = {}
     for _ in polls():
         assert "[completed]" in talk(typed="go\n/quit\n", directory=tmp_path, **tokens)
-        told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
-        evidence = {each["guard"]: each for each in told["evidence"]}
+        summary = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+        evidence = {row["guard"]: row for row in summary["evidence"]}
         # A mode that does not come in 200 ms is shadow without an id: that prompt does not count.
         if set(evidence) == set(GUARDS):
             break
     assert set(evidence) == set(GUARDS)
-    for each in evidence.values():
-        prompts = each["started"]
+    for sums in evidence.values():
+        prompts = sums["started"]
         assert prompts > 0
-        assert (each["completed"], each["turns"]) == (prompts, 7 * prompts)
+        assert (sums["completed"], sums["turns"]) == (prompts, 7 * prompts)
     assert admin.get(f"/environments/{ENVIRONMENT}")["latch"] is None
 
 
@@ -116,7 +125,9 @@ def set_up_as_documented(served):
     """Run the commands of docs/embed.md against a server; return what they export."""
     (script,) = SET_UP.findall(DOCS.read_text())
     script = script.replace("http://localhost:8080", served.url)
-    script = script.replace("guardwave token", f"{sys.executable} -m control_plane.cli token")
+    script = script.replace(
+        "guardwave token", f"{sys.executable} -m guardwave.control_plane.cli token"
+    )
     run = subprocess.run(
         ["bash", "-euc", f"{script}\nenv -0 >environment"],
         cwd=served.data_dir,
@@ -151,4 +162,6 @@ def is_known(url, runtime):
     assignments = Assignments(url, runtime, ENVIRONMENT, service_version=VERSION)
     found = [assignments.resolve(guard, OWNER) for guard in GUARDS]
     assignments.close()
-    return all((each.mode, each.cohort) == (Mode.SHADOW, "everyone") for each in found)
+    return all(
+        (assignment.mode, assignment.cohort) == (Mode.SHADOW, "everyone") for assignment in found
+    )

@@ -1,4 +1,4 @@
-"""Content that telemetry carries is found nowhere afterwards: not in files, answers or pages."""
+"""Content in telemetry: none of it is in files, answers or pages afterwards."""
 
 import subprocess
 import sys
@@ -13,16 +13,16 @@ import pytest
 import redis
 import urllib3
 
-from control_plane.client import Assignments
-from control_plane.ingest.events import EVENTS
-from control_plane.ingest.points import ALLOWED_ON_POINTS
-from control_plane.stores.data_directory import socket_path
-from reducer import contract
-from tests.control_plane.ingest.qwen import VERSION, Body, cases
-from tests.control_plane.web_workers import PATIENCE_S
+from guardwave.control_plane.client import Assignments
+from guardwave.control_plane.ingest.contract.events import EVENTS
+from guardwave.control_plane.ingest.contract.points import ALLOWED_ON_POINTS
+from guardwave.control_plane.stores.server.data_directory import socket_path
+from guardwave.reducer import contract
 from tests.end_to_end.canaries import CANARY, MARK, newest_ns, planted
 from tests.end_to_end.native_canaries import PATH, NativeHost
 from tests.end_to_end.serving import Api, Served, polls
+from tests.support.otlp.qwen import VERSION, Body, cases
+from tests.support.web_workers import PATIENCE_S
 
 ENVIRONMENT, GUARD, OWNER = "internal", "repeated_tool_failure", "workspace-1"
 NAMES = {"environment": ENVIRONMENT, "guard": GUARD, "owner": OWNER, "number": "1", "wave": "1"}
@@ -61,7 +61,7 @@ class Deployment:
         raise AssertionError(self.served.log)
 
     def send(self, body: Body) -> bytes:
-        return self.send_bytes(body.signal, orjson.dumps(body.told))
+        return self.send_bytes(body.signal, orjson.dumps(body.content))
 
     def send_bytes(
         self, signal: str, body: bytes, *, status: int = 200, content_type: str = "application/json"
@@ -120,10 +120,10 @@ def files_with(directory: Path, mark: bytes) -> list[str]:
     return [path.name for path in files if mark in path.read_bytes().lower()]
 
 
-def test_what_the_telemetry_tells_was_counted(deployment):
-    told = deployment.admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+def test_the_telemetry_was_counted(deployment):
+    summary = deployment.admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
     prompts = sum(len(case.prompts) for case in cases().values())
-    assert sum(each["started"] for each in told["evidence"]) >= prompts
+    assert sum(row["started"] for row in summary["evidence"]) >= prompts
     shown = deployment.admin.get(f"/environments/{ENVIRONMENT}")
     assert shown["latch"] is not None
 
@@ -137,15 +137,15 @@ def test_no_answer_repeats_content_but_a_wrong_word(deployment):
     words = [answer for answer in deployment.answers if MARK in answer.lower()]
     unquoted = [answer.replace(f" '{CANARY}', ".encode(), b"") for answer in words]
     assert [answer for answer in unquoted if MARK in answer.lower()] == []
-    told = b"".join(words)
+    logged = b"".join(words)
     for field in (contract.DECISION, contract.OUTCOME, contract.TURNS, contract.INVARIANT):
-        assert f"{field} is '{CANARY}', not ".encode() in told, field
+        assert f"{field} is '{CANARY}', not ".encode() in logged, field
     assert any(b"rejectedDataPoints" in answer for answer in deployment.answers)
 
 
 def test_no_file_holds_content(deployment):
     directory = deployment.served.data_dir
-    # the version is told beside the content, and is kept: a search that finds nothing would show
+    # the version stands beside the content and is kept: a search that finds nothing would show
     assert any("aof" in name for name in files_with(directory, VERSION.encode()))
     assert files_with(directory, MARK) == []
 
@@ -177,7 +177,12 @@ def test_no_resource_of_the_api_and_no_series_holds_content(deployment):
     url, pool = deployment.served.url, urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
     document = orjson.loads(pool.request("GET", f"{url}/api/v1/openapi.json").data)
     paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
-    asked = ["/metrics", "/healthz", "/readyz", *(path.format_map(Filled()) for path in paths)]
+    asked = [
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        *(path.format_map(PathParameters()) for path in paths),
+    ]
     statuses = {}
     for path in asked:
         bearer = {"Authorization": f"Bearer {deployment.admin.token}"}
@@ -188,7 +193,7 @@ def test_no_resource_of_the_api_and_no_series_holds_content(deployment):
     assert list(statuses.values()).count(200) > 12, statuses
 
 
-class Filled(dict[str, str]):
+class PathParameters(dict[str, str]):
     """Parameters of paths: the names of this deployment, and 1 for every number."""
 
     def __missing__(self, key: str) -> str:
@@ -217,7 +222,7 @@ def test_no_page_holds_content(deployment):
 
 def test_no_export_holds_content(deployment):
     exported = subprocess.run(
-        [sys.executable, "-m", "control_plane.cli", "evidence", "export", ENVIRONMENT],
+        [sys.executable, "-m", "guardwave.control_plane.cli", "evidence", "export", ENVIRONMENT],
         env=deployment.served.environment,
         capture_output=True,
         timeout=PATIENCE_S,

@@ -1,4 +1,4 @@
-"""The launcher of docs/qwen-code.md, run: what its process sends counts for the owner."""
+"""Launcher of docs/qwen-code.md: the telemetry of its process counts for the owner."""
 
 import os
 import re
@@ -13,10 +13,10 @@ import pytest
 import urllib3
 from opentelemetry.sdk.resources import OTELResourceDetector
 
-from tests.control_plane.ingest.qwen import ITEMS, VERSION, cases
-from tests.control_plane.web_workers import PATIENCE_S
 from tests.end_to_end.canaries import TIMES, newest_ns
 from tests.end_to_end.serving import Api, Served, polls
+from tests.support.otlp.qwen import ITEMS, VERSION, cases
+from tests.support.web_workers import PATIENCE_S
 
 ENVIRONMENT, OWNER, WHY = "internal", "workspace-17", "a test of the launcher"
 GUARD_PATH = f"/environments/{ENVIRONMENT}/guards/repeated_tool_failure"
@@ -40,7 +40,7 @@ def served() -> Iterator[Served]:
             found.end()
 
 
-def launched(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
+def launch(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
     """Run the launcher with a client that prints its environment, and return that."""
     client = directory / "qwen"
     client.write_text(CLIENT)
@@ -60,18 +60,18 @@ def launched(served: Served, tokens: dict[str, str], directory: Path) -> dict[st
     return {name: value for name, _, value in pairs}
 
 
-def launched_when_known(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
+def launch_until_known(served: Served, tokens: dict[str, str], directory: Path) -> dict[str, str]:
     """Launch until the web workers know the owner, and return the client's environment."""
     for _ in polls():
-        told = launched(served, tokens, directory)
-        if ".everyone.shadow." in told["OTEL_RESOURCE_ATTRIBUTES"]:
-            return told
+        variables = launch(served, tokens, directory)
+        if ".everyone.shadow." in variables["OTEL_RESOURCE_ATTRIBUTES"]:
+            return variables
     raise AssertionError(served.log)
 
 
 def started(admin: Api) -> int:
-    told = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
-    return sum(each["started"] for each in told["evidence"])
+    summary = admin.get(f"/environments/{ENVIRONMENT}/owners/{OWNER}")
+    return sum(row["started"] for row in summary["evidence"])
 
 
 def test_what_the_launched_client_sends_counts_for_its_owner(served, tmp_path, monkeypatch):
@@ -85,16 +85,16 @@ def test_what_the_launched_client_sends_counts_for_its_owner(served, tmp_path, m
     admin.put(GUARD_PATH, {"version_pin": [VERSION], "reason": WHY})
     facts = [{"owner": OWNER, "ownership": "known", "trusted": True}]
     admin.ask("POST", f"/environments/{ENVIRONMENT}/owners", {"owners": facts})
-    told = launched_when_known(served, tokens, tmp_path)
-    assert told["QWEN_CODE_ACP_REPEATED_TOOL_FAILURE_GUARD"] == "shadow"
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", told["OTEL_RESOURCE_ATTRIBUTES"])
+    variables = launch_until_known(served, tokens, tmp_path)
+    assert variables["QWEN_CODE_ACP_REPEATED_TOOL_FAILURE_GUARD"] == "shadow"
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", variables["OTEL_RESOURCE_ATTRIBUTES"])
     resource = {
         **OTELResourceDetector().detect().attributes,
         "service.name": "qwen-code",
         "service.version": VERSION,
     }
-    header, _, bearer = told["OTEL_EXPORTER_OTLP_HEADERS"].partition("=")
-    send(told["QWEN_TELEMETRY_OTLP_ENDPOINT"], resource, {header: bearer.replace("%20", " ")})
+    header, _, bearer = variables["OTEL_EXPORTER_OTLP_HEADERS"].partition("=")
+    send(variables["QWEN_TELEMETRY_OTLP_ENDPOINT"], resource, {header: bearer.replace("%20", " ")})
     assert started(admin) == 1
 
 
@@ -104,7 +104,7 @@ def send(endpoint: str, resource: Mapping[str, object], headers: Mapping[str, st
     shift = time.time_ns() - newest_ns(case)
     pairs = [{"key": key, "value": {"stringValue": value}} for key, value in resource.items()]
     for body in case.bodies:
-        (entry,) = body.told[ITEMS[body.signal][0]]
+        (entry,) = body.content[ITEMS[body.signal][0]]
         text = orjson.dumps({ITEMS[body.signal][0]: [{**entry, "resource": {"attributes": pairs}}]})
         moved = re.sub(
             rb'"(%s)":"(\d+)"' % "|".join(TIMES).encode(),

@@ -1,4 +1,4 @@
-"""`guardwave serve --grpc` for real: one command, both doors, and nothing left after Ctrl-C."""
+"""`guardwave serve --grpc`: one command, both doors, and no process left after Ctrl-C."""
 
 import socket
 import tempfile
@@ -8,8 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.control_plane.web_workers import PATIENCE_S, free_port
 from tests.end_to_end.serving import Served, polls
+from tests.support.web_workers import PATIENCE_S, free_port
 
 ENVIRONMENT = "internal"
 EXPORT = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"

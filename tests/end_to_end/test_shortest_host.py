@@ -1,4 +1,4 @@
-"""The shortest host of docs/embed.md: what it reports of a turn that a guard ends."""
+"""Shortest host of docs/embed.md: its report of a turn that a guard ends."""
 
 import re
 from collections import Counter
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reducer import contract
-from reducer.guards.texts import REPEATED_FAILURE_REMINDER, REPEATED_FAILURE_STOP
-from reducer.vocabulary import Outcome, Route
+from guardwave.reducer import contract
+from guardwave.reducer.guards.messages import REPEATED_FAILURE_REMINDER, REPEATED_FAILURE_STOP
+from guardwave.reducer.vocabulary import Outcome, Route
 from tests.control_plane.client.telemetry_doors import Door
 
 DOCS = Path(__file__).parents[2] / "docs" / "embed.md"
@@ -35,7 +35,7 @@ def run(door, *changes):
     return names
 
 
-def told(door, name):
+def reported(door, name):
     return [attributes for event, attributes in door.events() if event == name]
 
 
@@ -61,12 +61,12 @@ def test_a_stop_is_reported_with_its_loop_its_outcome_and_what_came_after(door):
         contract.PROMPT_END: 1,
         contract.DISRUPTION: 1,
     }
-    decided = [each[contract.DECISION] for each in told(door, contract.TRANSITION)]
+    decided = [event[contract.DECISION] for event in reported(door, contract.TRANSITION)]
     assert decided == ["tracked", "warned", "stopped"]
-    assert told(door, contract.TRANSITION)[-1][contract.HISTORY_PRESERVED] is True
-    (loop,) = told(door, contract.LOOP_DETECTED)
+    assert reported(door, contract.TRANSITION)[-1][contract.HISTORY_PRESERVED] is True
+    (loop,) = reported(door, contract.LOOP_DETECTED)
     assert loop[contract.LOOP_TYPE] == "repeated_tool_execution_failure"
-    (end,) = told(door, contract.PROMPT_END)
+    (end,) = reported(door, contract.PROMPT_END)
     assert (end[contract.OUTCOME], end[contract.TURNS], end[contract.TOOL_CALLS]) == (
         "guard_stopped",
         3,
@@ -92,8 +92,8 @@ def test_a_history_that_cannot_be_written_is_an_error_and_no_claim(door):
         (outcome, ""),
     )
     assert names["outcome"] == "failed"
-    assert told(door, contract.TRANSITION)[-1][contract.HISTORY_PRESERVED] is False
-    assert told(door, contract.LOOP_DETECTED) == []
+    assert reported(door, contract.TRANSITION)[-1][contract.HISTORY_PRESERVED] is False
+    assert reported(door, contract.LOOP_DETECTED) == []
 
 
 def test_a_mode_that_did_not_hold_is_a_violation(door):
@@ -101,8 +101,8 @@ def test_a_mode_that_did_not_hold_is_a_violation(door):
     run(door, (held, held.replace("is not", "is")))
     names = {
         metric.name
-        for each in door.reader.get_metrics_data().resource_metrics
-        for scope in each.scope_metrics
+        for resource in door.reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
         for metric in scope.metrics
     }
     assert contract.VIOLATIONS_METRIC in names
@@ -119,7 +119,7 @@ def test_every_other_end_has_its_outcome(door, asked, ending):
     outcome = "assert (len(requests), len(ran), outcome) == (3, 12, Outcome.GUARD_STOPPED)"
     names = run(door, ("pages = range(4)", asked), (outcome, ""))
     assert (names["outcome"], names["ran"]) == (ending, [])
-    assert [each[contract.OUTCOME] for each in told(door, contract.PROMPT_END)] == [ending]
+    assert [event[contract.OUTCOME] for event in reported(door, contract.PROMPT_END)] == [ending]
 
 
 @pytest.mark.parametrize("word", [*Outcome, *Route])

@@ -1,4 +1,4 @@
-"""`guardwave serve` for real: tokens, owners, telemetry of the real SDK, crashes, restarts."""
+"""Whole loop of `guardwave serve`: tokens, owners, real telemetry, crashes, restarts."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
 
-from control_plane.client import Assignments
-from control_plane.stores.embedded import PID_FILE
-from tests.control_plane.web_workers import PATIENCE_S
+from guardwave.control_plane.client import Assignments
+from guardwave.control_plane.stores.server.embedded import PID_FILE
 from tests.end_to_end.serving import Api, Served, polls
+from tests.support.web_workers import PATIENCE_S
 
 ENVIRONMENT, GUARD, VERSION = "internal", "repeated_tool_failure", "1.4.2"
 WHY = "a test of the whole loop"
@@ -31,7 +31,7 @@ ROLLOUT = f"/environments/{ENVIRONMENT}/guards/{GUARD}"
 ROOT = Path(__file__).parents[2]
 OWNERS = [f"workspace-{number}" for number in range(60)]
 
-# One server for all of them, where the runner is told to keep groups together.
+# One server for all of them, if the runner keeps groups together.
 pytestmark = pytest.mark.xdist_group("served")
 
 
@@ -65,8 +65,8 @@ class Deployment:
 
     def started(self, owner: str) -> int:
         """Return how many prompts of an owner count, by its summary."""
-        told = self.admin.get(f"/environments/{ENVIRONMENT}/owners/{owner}")
-        return sum(each["started"] for each in told["evidence"])
+        summary = self.admin.get(f"/environments/{ENVIRONMENT}/owners/{owner}")
+        return sum(row["started"] for row in summary["evidence"])
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def deployment() -> Iterator[Deployment]:
 
 
 class RememberingExporter(OTLPLogExporter):
-    """The real exporter, which also remembers which prompts it was told are stored."""
+    """The real exporter, which also remembers the prompts that were acknowledged as stored."""
 
     def __init__(self, url: str, token: str) -> None:
         super().__init__(
@@ -98,9 +98,9 @@ class RememberingExporter(OTLPLogExporter):
         is_stored = result is LogRecordExportResult.SUCCESS
         kept = self.acknowledged if is_stored else self.given_up
         kept += [
-            str(each.log_record.attributes["agent.guard.prompt.id"])
-            for each in batch
-            if each.log_record.event_name == "agent.guard.prompt.end"
+            str(record.log_record.attributes["agent.guard.prompt.id"])
+            for record in batch
+            if record.log_record.event_name == "agent.guard.prompt.end"
         ]
         return result
 
@@ -160,16 +160,16 @@ def test_what_a_host_reports_with_the_real_sdk_is_in_its_owners_summary(deployme
         host.prompt(f"sdk-{number}", assignment_id)
     host.provider.shutdown()
     assert host.exporter.given_up == []
-    told = deployment.admin.get(f"/environments/{ENVIRONMENT}/owners/{owner}")
-    (evidence,) = told["evidence"]
+    summary = deployment.admin.get(f"/environments/{ENVIRONMENT}/owners/{owner}")
+    (evidence,) = summary["evidence"]
     assert {key: evidence[key] for key in ("started", "completed", "tokens", "turns")} == {
         "started": 3,
         "completed": 3,
         "tokens": 3000,
         "turns": 9,
     }
-    assert [each["name"] for each in told["facts"]["versions"]] == [VERSION]
-    assert told["facts"]["producers"][0]["trusted"] is True
+    assert [version["name"] for version in summary["facts"]["versions"]] == [VERSION]
+    assert summary["facts"]["producers"][0]["trusted"] is True
 
 
 def commands_of(document: str, heading: str, *, served: Served) -> list[str]:
@@ -179,7 +179,7 @@ def commands_of(document: str, heading: str, *, served: Served) -> list[str]:
     for ours, theirs in (
         ("localhost:8080", served.url.removeprefix("http://")),
         ("internal", PASTED),
-        ("guardwave token", f"{sys.executable} -m control_plane.cli token"),
+        ("guardwave token", f"{sys.executable} -m guardwave.control_plane.cli token"),
     ):
         section = section.replace(ours, theirs)
     return re.findall(r"```console\n(.*?)```", section, re.DOTALL)
@@ -197,13 +197,13 @@ def paste(script: str, variables: Mapping[str, str]) -> subprocess.CompletedProc
     )
 
 
-def answered_id(ask: str, variables: Mapping[str, str]) -> str:
+def poll_assignment_id(ask: str, variables: Mapping[str, str]) -> str:
     """Ask until the worker that answers knows rollout and owner, and return the assignment id."""
     for _ in polls():
         asked = paste(f"{ask}echo $ID", variables)
         if '"cohort":"everyone"' in asked.stderr:
             return asked.stdout.strip()
-    raise AssertionError("no answer told of cohort everyone")
+    raise AssertionError("no answer had cohort everyone")
 
 
 def test_a_prompt_by_hand_after_the_set_up_of_the_readme_counts_once(deployment):
@@ -211,10 +211,10 @@ def test_a_prompt_by_hand_after_the_set_up_of_the_readme_counts_once(deployment)
     _, set_up, trust = commands_of("README.md", "Run it for real", served=served)
     ask, send, show = commands_of("docs/telemetry.md", "One prompt, by hand", served=served)
     names = ("ADMIN", "RUNTIME", "INGEST")
-    told = paste(f"{set_up}{trust}\necho\necho $ADMIN $RUNTIME $INGEST", served.environment)
-    tokens = told.stdout.splitlines()[-1].split()
+    pasted = paste(f"{set_up}{trust}\necho\necho $ADMIN $RUNTIME $INGEST", served.environment)
+    tokens = pasted.stdout.splitlines()[-1].split()
     variables = {**served.environment, **dict(zip(names, tokens, strict=True))}
-    variables["ID"] = answered_id(ask, variables)
+    variables["ID"] = poll_assignment_id(ask, variables)
     send = send.replace("NOW=$(date +%s)", f"NOW={int(time.time())}")
     for _ in range(2):
         assert paste(send, variables).stdout == "{}"
@@ -234,7 +234,7 @@ def test_a_lowered_mode_reaches_the_answers_of_every_worker(deployment):
     set_mode = f"{ROLLOUT}/cohorts/everyone"
 
     def is_answered_by_all(mode: str) -> bool:
-        """Whether twenty answers in a row say so; the connections go to either worker."""
+        """Whether twenty answers in a row agree; the connections go to either worker."""
         in_a_row = 0
         for _ in polls():
             # A worker learns of a new rollout with its next look at the store: 404 until then.

@@ -1,4 +1,4 @@
-"""Violations that the real SDK's cumulative counters tell, against `guardwave serve`."""
+"""Violations by count: the real SDK's cumulative counters, sent to `guardwave serve`."""
 
 import tempfile
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from control_plane.client import Assignments
-from tests.control_plane.web_workers import PATIENCE_S
+from guardwave.control_plane.client import Assignments
 from tests.end_to_end.serving import Api, Served, polls
+from tests.support.web_workers import PATIENCE_S
 
 ENVIRONMENT, GUARD, VERSION, OWNER = "internal", "repeated_tool_failure", "1.4.2", "workspace-1"
 HERE = f"/environments/{ENVIRONMENT}"
-WHY = "a test of violations that are told by count"
+WHY = "a test of violations that are reported by count"
 OF_GUARD = {"agent.guard.name": GUARD, "agent.guard.mode": "shadow"}
 
 pytestmark = pytest.mark.xdist_group("served")
@@ -56,7 +56,7 @@ def assignment_id(served: Served) -> str:
 
 
 def meters(served: Served, instance: str) -> MeterProvider:
-    """Return the meters of a process that serves one owner; they export when they are told to."""
+    """Return the meters of a process that serves one owner; they export on demand."""
     token = served.token("--role", "ingest", "--environment", ENVIRONMENT, "--trusted")
     exporter = OTLPMetricExporter(
         endpoint=f"{served.url}/v1/metrics",
@@ -76,10 +76,10 @@ def meters(served: Served, instance: str) -> MeterProvider:
     return MeterProvider([reader], resource)
 
 
-def told(admin: Api) -> list[str]:
+def recorded(admin: Api) -> list[str]:
     """Return the invariants that were recorded as violated, oldest first."""
     found = admin.get(f"{HERE}/guards/{GUARD}/violations")["items"]
-    return [each["invariant"] for each in reversed(found)]
+    return [violation["invariant"] for violation in reversed(found)]
 
 
 def latch(admin: Api) -> Any:
@@ -102,17 +102,17 @@ def test_a_counter_latches_when_it_rises_and_never_by_being_exported_again(serve
     provider = meters(served, "host-1")
     reports = provider.get_meter("agent.guard", "1").create_counter("agent.guard.violations")
     labels = {**OF_GUARD, "agent.guard.invariant": "existing_guard_changed"}
-    before = told(admin)
+    before = recorded(admin)
     try:
         for times in (1, 2):
             reports.add(1, labels)
             assert provider.force_flush()
-            assert told(admin) == [*before, *["existing_guard_changed"] * times]
+            assert recorded(admin) == [*before, *["existing_guard_changed"] * times]
             acknowledge(admin)
             for _ in range(2):
                 assert provider.force_flush()
             assert latch(admin) is None
-            assert told(admin) == [*before, *["existing_guard_changed"] * times]
+            assert recorded(admin) == [*before, *["existing_guard_changed"] * times]
     finally:
         provider.shutdown()
 
@@ -126,12 +126,12 @@ def test_labels_that_exclude_each_other_latch(served, admin):
         "agent.guard.terminal.status": "success",
         "agent.guard.execution.status": "error",
     }
-    before = told(admin)
+    before = recorded(admin)
     try:
         decided.add(1, labels)
         assert provider.force_flush()
     finally:
         provider.shutdown()
-    assert told(admin) == [*before, "contract_violation"]
+    assert recorded(admin) == [*before, "contract_violation"]
     assert latch(admin) is not None
     acknowledge(admin)

@@ -1,4 +1,4 @@
-"""The example host, in a world of its own for each test."""
+"""Example fixtures: a new world for each test."""
 
 import pytest
 

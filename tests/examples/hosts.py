@@ -1,25 +1,24 @@
-"""The example host with a model that plays a script and a person who acts as a test says."""
+"""Example host in tests: a scripted model, and a person whose acts a test sets."""
 
 from collections.abc import Callable
 
-from control_plane.client import Assignment
 from examples.agent_host.batches import Workbench
 from examples.agent_host.messages import SystemText, ToolAnswer
 from examples.agent_host.model import Model
-from examples.agent_host.people import Drained, Permission
+from examples.agent_host.people import Permission, PersonInput
 from examples.agent_host.scripts import call
 from examples.agent_host.session import Host, Session
-from examples.agent_host.stub_model import Say, StubModel, in_order
+from examples.agent_host.stub_model import ModelAnswer, StubModel, in_order
 from examples.agent_host.tools import Tool, ToolError
 from examples.agent_host.transcript import Transcript
-from reducer.guards.pipeline import GUARDS, Limits
-from reducer.guards.side_effect import ToolDeclaration
-from reducer.guards.texts import REPEATED_FAILURE_REMINDER
-from reducer.vocabulary import Mode
+from guardwave.client import Assignment
+from guardwave.guards import Mode, pipeline, side_effect
+from guardwave.reducer.guards.messages import REPEATED_FAILURE_REMINDER
 from tests.control_plane.client.telemetry_doors import Door
 
+GUARDS = pipeline.GUARDS
 DUPLICATE, IDENTICAL, SIDE_EFFECT, REPEATED = GUARDS
-READS = ToolDeclaration(side_effect=False)
+READS = side_effect.ToolDeclaration(side_effect=False)
 
 
 class TestPerson:
@@ -31,7 +30,7 @@ class TestPerson:
         self.shown: list[str] = []
         self.drains: list[object] = []
         self.questions: list[str] = []
-        self.says: Callable[[int], Drained] = lambda _: Drained()
+        self.types: Callable[[int], PersonInput] = lambda _: PersonInput()
         self.cancels: Callable[[], bool] = lambda: False
         self.permits: Callable[[str], Permission] = lambda _: Permission.ALLOWED
         self.approves = True
@@ -44,7 +43,7 @@ class TestPerson:
 
     def drain(self, request):
         self.drains.append(request)
-        return self.says(len(self.drains))
+        return self.types(len(self.drains))
 
     def permit(self, tool):
         return self.permits(tool)
@@ -68,7 +67,7 @@ class World:
         self.path = directory / "transcript.ndjson"
         self.hooks = ()
         self.reports_execution = True
-        self.limits = Limits()
+        self.limits = pipeline.Limits()
         self.now_ms = 1_800_000_000_000
         self._transcript: Transcript | None = None
         self._session: Session | None = None
@@ -119,7 +118,7 @@ class World:
 
         tools = (
             Tool("fetch", fetch, ("url",), declaration=READS),
-            Tool("send", send, ("to",), declaration=ToolDeclaration(side_effect=True)),
+            Tool("send", send, ("to",), declaration=side_effect.ToolDeclaration(side_effect=True)),
             Tool("guarded", lambda _: "Done.", declaration=READS, needs_permission=True),
         )
         return {tool.name: tool for tool in tools}
@@ -129,7 +128,7 @@ class World:
         self._transcript = self._session = None
 
     def play(self, *steps):
-        """Let the model say these things, one after the other."""
+        """Let the model give these answers, one after the other."""
         self.model.script = in_order(*steps)
 
     def prompt(self, text="go", **how):
@@ -137,20 +136,22 @@ class World:
 
     def transitions(self, guard=REPEATED):
         """Return the attributes of each transition of a guard so far."""
-        told = self.events("agent.guard.transition")
-        return [said for said in told if said["agent.guard.name"] == guard]
+        events = self.events("agent.guard.transition")
+        return [event for event in events if event["agent.guard.name"] == guard]
 
     def decisions(self, guard=REPEATED):
         """Return the decision words that a guard has reported so far."""
-        return [said["agent.guard.decision"] for said in self.transitions(guard)]
+        return [event["agent.guard.decision"] for event in self.transitions(guard)]
 
     def events(self, name):
         """Return the attributes of each event of this name so far."""
-        return [said for found, said in self.door.events() if found == name]
+        return [attributes for found, attributes in self.door.events() if found == name]
 
     def answers(self):
         """Return every tool answer of the transcript."""
-        return [each.text for each in self.transcript.messages if isinstance(each, ToolAnswer)]
+        return [
+            message.text for message in self.transcript.messages if isinstance(message, ToolAnswer)
+        ]
 
     def reminders(self):
         """Return how many reminders stand in the transcript."""
@@ -163,7 +164,7 @@ class World:
 
 def failing(turn, *, times=4, where="down"):
     """Return an answer that asks for pages which never load."""
-    return Say(
+    return ModelAnswer(
         "",
         tuple(
             call(f"f{where}{turn}_{at}", "fetch", url=f"http://{where}/{turn}/{at}")

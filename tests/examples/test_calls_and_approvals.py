@@ -1,37 +1,37 @@
-"""An agent host under the other guards: ids that come again, work done twice, calls without end."""
+"""Example host under the other guards: replayed ids, repeated effects, endless calls."""
 
 import json
 
 import pytest
 
-from control_plane.ingest.records import Transition
-from control_plane.ingest.violations import broken_by
 from examples.agent_host.messages import RequestedCall
 from examples.agent_host.people import Permission
 from examples.agent_host.scripts import call
 from examples.agent_host.settings import GUARD_MODE, Settings, read_dotenv
-from examples.agent_host.stub_model import Say
-from reducer.guards.pipeline import GUARDS, Limits
-from reducer.guards.texts import (
+from examples.agent_host.stub_model import ModelAnswer
+from guardwave.control_plane.ingest.evidence.violations import broken_invariants
+from guardwave.control_plane.ingest.model.records import Transition
+from guardwave.reducer.guards.messages import (
     DUPLICATE_CALL_ANSWER,
     DUPLICATE_CALL_STOP,
     REPETITION_NOTE,
     SIDE_EFFECT_REFUSED,
 )
-from reducer.vocabulary import LoopType, Mode, Outcome
+from guardwave.reducer.pipeline import GUARDS, Limits
+from guardwave.reducer.vocabulary import LoopType, Mode, Outcome
 from tests.examples.hosts import DUPLICATE, IDENTICAL, SIDE_EFFECT, World, failing
 
-DONE = Say("I am done.")
+DONE = ModelAnswer("I am done.")
 
 
 def reads(call_id, page):
     """Return an answer that asks for one page."""
-    return Say("", (call(call_id, "fetch", url=f"http://up/{page}"),))
+    return ModelAnswer("", (call(call_id, "fetch", url=f"http://up/{page}"),))
 
 
 def sends(call_id, to="ann"):
     """Return an answer that asks to send something."""
-    return Say("", (call(call_id, "send", to=to),))
+    return ModelAnswer("", (call(call_id, "send", to=to),))
 
 
 def test_ids_that_begin_anew_each_round_with_new_arguments_complete_every_round(world):
@@ -40,9 +40,9 @@ def test_ids_that_begin_anew_each_round_with_new_arguments_complete_every_round(
     assert [url for _, url in world.ran] == [f"http://up/{page}" for page in range(8)]
     assert world.answers() == ["A page."] * 8
     ids = [
-        each["tool_call_id"]
-        for each in world.model.requests[-1]["messages"]
-        if each["role"] == "tool"
+        message["tool_call_id"]
+        for message in world.model.requests[-1]["messages"]
+        if message["role"] == "tool"
     ]
     assert len(set(ids)) == 8
 
@@ -73,8 +73,9 @@ def test_a_replayed_call_of_the_history_is_not_run_again_after_a_restart(world):
     assert world.prompt("go on").outcome is Outcome.COMPLETED
     assert len(world.ran) == 1
     assert world.answers() == ["A page.", DUPLICATE_CALL_ANSWER]
-    new = [said for name, said in world.door.events()[len(before) :] if name.endswith("transition")]
-    assert [each["agent.guard.decision"] for each in new] == ["warned"]
+    later = world.door.events()[len(before) :]
+    new = [attributes for name, attributes in later if name.endswith("transition")]
+    assert [event["agent.guard.decision"] for event in new] == ["warned"]
 
 
 def test_reading_the_history_reports_and_counts_nothing(world):
@@ -88,7 +89,7 @@ def test_reading_the_history_reports_and_counts_nothing(world):
 
 
 def test_parallel_siblings_all_settle_whatever_one_of_them_does(world):
-    mixed = Say(
+    mixed = ModelAnswer(
         "",
         (
             call("a", "fetch", url="http://down/1"),
@@ -101,20 +102,20 @@ def test_parallel_siblings_all_settle_whatever_one_of_them_does(world):
     assert world.prompt().outcome is Outcome.COMPLETED
     assert world.answers() == ["No answer in time.", "A page.", "There is no such tool.", "Sent."]
     executed = [
-        (dict(each.labels)["execution.status"], each.value)
-        for each in world.door.points().records
-        if each.metric == "agent.guard.tool.executions" and each.guard == SIDE_EFFECT
+        (dict(point.labels)["execution.status"], point.value)
+        for point in world.door.points().records
+        if point.metric == "agent.guard.tool.executions" and point.guard == SIDE_EFFECT
     ]
     assert sorted(executed) == [("error", 1), ("success", 2)]
 
 
 def test_a_call_that_a_person_does_not_permit_is_cancelled_and_no_failure(world):
     world.person.permits = lambda _: Permission.CANCELLED
-    world.play(failing(0), Say("", (call("g", "guarded"),)), failing(1), DONE)
+    world.play(failing(0), ModelAnswer("", (call("g", "guarded"),)), failing(1), DONE)
     assert world.prompt().outcome is Outcome.COMPLETED
     assert world.decisions() == ["tracked", "reset", "tracked"]
     resets = [
-        each.get("agent.guard.reset.reason") for each in world.events("agent.guard.transition")
+        event.get("agent.guard.reset.reason") for event in world.events("agent.guard.transition")
     ]
     assert "cancelled" in resets
     assert "The user did not allow this call." in world.answers()
@@ -166,7 +167,7 @@ def test_a_tool_asked_for_in_that_turn_stops_it(world):
     ("steps", "loop"),
     [
         pytest.param(
-            [Say("", (call(f"i{at}", "fetch", page=at),)) for at in range(4)],
+            [ModelAnswer("", (call(f"i{at}", "fetch", page=at),)) for at in range(4)],
             LoopType.INVALID_TOOL_PARAMS,
             id="invalid parameters",
         ),
@@ -181,12 +182,12 @@ def test_a_limit_without_a_rollout_ends_a_turn_as_a_limit(world, steps, loop):
     world.limits = Limits(total_calls=5)
     world.play(*steps)
     assert world.prompt() == (Outcome.LIMIT, loop, None)
-    (told,) = world.events("agent.guard.loop_detected")
-    assert told["agent.guard.loop.type"] == loop.value
-    assert "agent.guard.name" not in told
+    (event,) = world.events("agent.guard.loop_detected")
+    assert event["agent.guard.loop.type"] == loop.value
+    assert "agent.guard.name" not in event
 
 
-def everything(world):
+def play_every_guard(world):
     """Run a prompt with something for each guard; return all that anyone saw of it."""
     world.play(
         *(reads("fetch_0", 1) for _ in range(3)),
@@ -200,12 +201,12 @@ def everything(world):
     return result, world.model.requests, world.ran, world.person.shown, world.answers()
 
 
-def seen_under(directory, modes):
+def outcome_under(directory, modes):
     """Return all that anyone saw of that prompt under modes, and each guard's decisions."""
     world = World(directory)
     world.modes = modes
     try:
-        return everything(world), {guard: set(world.decisions(guard)) for guard in GUARDS}
+        return play_every_guard(world), {guard: set(world.decisions(guard)) for guard in GUARDS}
     finally:
         world.close()
 
@@ -213,25 +214,25 @@ def seen_under(directory, modes):
 def test_no_guard_in_shadow_interferes(tmp_path):
     for name in ("without", "shadow"):
         (tmp_path / name).mkdir()
-    without, silent = seen_under(tmp_path / "without", {})
-    shadow, told = seen_under(tmp_path / "shadow", dict.fromkeys(GUARDS, Mode.SHADOW))
+    without, silent = outcome_under(tmp_path / "without", {})
+    shadow, decisions = outcome_under(tmp_path / "shadow", dict.fromkeys(GUARDS, Mode.SHADOW))
     assert shadow == without
     assert set().union(*silent.values()) == set()
     for guard in GUARDS:
-        assert {"would_warn", "would_stop", "would_suspend"} & told[guard]
+        assert {"would_warn", "would_stop", "would_suspend"} & decisions[guard]
 
 
-@pytest.mark.parametrize("mode", [each for each in Mode if each is not Mode.OFF])
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.OFF])
 def test_what_any_guard_reports_is_accepted_and_breaks_no_invariant(world, mode):
     world.modes = dict.fromkeys(GUARDS, mode)
-    everything(world)
+    play_every_guard(world)
     world.play(*(failing(turn) for turn in range(10, 14)), sends("s8"), sends("s9"), DONE)
     world.prompt("and now?")
     events, points = world.door.records(), world.door.points()
-    assert events.rejected == events.exposed == points.rejected == points.exposed == ()
+    assert events.rejected == points.rejected == ()
     assert events.dropped_attributes == points.dropped_attributes == 0
-    assert [found for each in events.records if (found := broken_by(each, None))] == []
-    decisions = {each.decision for each in events.records if isinstance(each, Transition)}
+    assert [found for record in events.records if (found := broken_invariants(record, None))] == []
+    decisions = {record.decision for record in events.records if isinstance(record, Transition)}
     assert len(decisions) > 2
 
 
@@ -246,7 +247,9 @@ def test_what_any_guard_reports_is_accepted_and_breaks_no_invariant(world, mode)
     ],
 )
 def test_arguments_that_cannot_be_read_never_end_a_prompt(world, text):
-    world.play(Say("", (RequestedCall("m1", "fetch", text), RequestedCall("", "", text))), DONE)
+    world.play(
+        ModelAnswer("", (RequestedCall("m1", "fetch", text), RequestedCall("", "", text))), DONE
+    )
     assert world.prompt().outcome is Outcome.COMPLETED
     assert len(world.answers()) == 2
 
@@ -271,7 +274,7 @@ def test_a_projects_dotenv_neither_sets_nor_raises_the_mode(word, process, mode)
     assert (found.owner, found.model_name) == ("workspace-1", "small")
 
 
-def test_a_word_that_is_no_mode_is_shadow_and_the_operator_is_told():
+def test_a_word_that_is_no_mode_is_shadow_with_a_diagnostic():
     found = Settings.read({GUARD_MODE: "loud"}, {})
     assert found.mode.mode is Mode.SHADOW
     assert "loud" in (found.mode.diagnostic or "")
@@ -284,19 +287,19 @@ def test_a_user_who_comes_back_with_the_same_prompt_was_not_served(world):
     world.prompt("write the report")
     world.now_ms += 90_000
     world.session.disconnected()
-    told = [
-        (each["agent.guard.disruption.kind"], each["agent.guard.disruption.offset"])
-        for each in world.events("agent.guard.prompt.disruption")
+    disruptions = [
+        (event["agent.guard.disruption.kind"], event["agent.guard.disruption.offset"])
+        for event in world.events("agent.guard.prompt.disruption")
     ]
-    assert told == [("retry", 30.0), ("disconnect", 90.0)]
+    assert disruptions == [("retry", 30.0), ("disconnect", 90.0)]
 
 
 def test_tokens_that_a_server_does_not_tell_are_unknown_and_not_zero(world):
     world.play(reads("c1", 1), DONE)
     world.prompt()
-    world.play(reads("c2", 1), Say("Done.", tells_usage=False))
+    world.play(reads("c2", 1), ModelAnswer("Done.", reports_usage=False))
     world.prompt("more")
-    told, untold = world.events("agent.guard.prompt.end")
-    assert told["gen_ai.usage.output_tokens"] == 24
-    assert "gen_ai.usage.output_tokens" not in untold
-    assert "gen_ai.usage.input_tokens" not in untold
+    known, unknown = world.events("agent.guard.prompt.end")
+    assert known["gen_ai.usage.output_tokens"] == 24
+    assert "gen_ai.usage.output_tokens" not in unknown
+    assert "gen_ai.usage.input_tokens" not in unknown

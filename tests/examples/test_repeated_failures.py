@@ -1,19 +1,25 @@
-"""An agent host under the guard against repeated failures, from the model's stream to telemetry."""
+"""Example host under the repeated-failure guard, from the model's stream to telemetry."""
 
 import pytest
 
 from examples.agent_host.messages import SystemText, UserText
-from examples.agent_host.people import CHAT_BRIDGE, MAIL_BRIDGE, Drained, DrainError, DrainRequest
-from examples.agent_host.stub_model import Fail, Say
+from examples.agent_host.people import (
+    CHAT_BRIDGE,
+    MAIL_BRIDGE,
+    InputError,
+    InputRequest,
+    PersonInput,
+)
+from examples.agent_host.stub_model import ModelAnswer, ModelFailure
 from examples.agent_host.tools import Report
 from examples.agent_host.transcript import UNANSWERED, Transcript, TranscriptError
-from reducer.guards.pipeline import GUARDS
-from reducer.guards.texts import REPEATED_FAILURE_REMINDER, REPEATED_FAILURE_STOP
-from reducer.vocabulary import LoopType, Mode, Outcome, TerminalStatus
+from guardwave.reducer.guards.messages import REPEATED_FAILURE_REMINDER, REPEATED_FAILURE_STOP
+from guardwave.reducer.pipeline import GUARDS
+from guardwave.reducer.vocabulary import LoopType, Mode, Outcome, TerminalStatus
 from tests.examples.hosts import REPEATED, TestPerson, failing
 
 STOPPED = ["tracked", "warned", "stopped"]
-DONE = Say("I am done.")
+DONE = ModelAnswer("I am done.")
 
 
 def test_a_typed_failure_that_goes_on_after_a_reminder_stops_the_turn(world):
@@ -39,9 +45,10 @@ def test_the_frozen_error_type_survives_a_later_terminal_one(world):
     world.hooks = (hook,)
     world.play(*(failing(turn) for turn in range(3)))
     assert world.prompt().outcome is Outcome.GUARD_STOPPED
-    told = {said.get("agent.guard.error.type") for said in world.events("agent.guard.transition")}
-    assert "timeout" in told
-    assert "hook_refused" not in told
+    events = world.events("agent.guard.transition")
+    error_types = {event.get("agent.guard.error.type") for event in events}
+    assert "timeout" in error_types
+    assert "hook_refused" not in error_types
     assert set(world.answers()) == {"A hook refused the result."}
 
 
@@ -60,12 +67,12 @@ def test_off_leaves_the_hosts_drain_request_unchanged(world):
     world.modes = dict.fromkeys(GUARDS, Mode.OFF)
     world.play(failing(3), failing(4), DONE)
     world.prompt()
-    assert world.person.drains == unguarded == [DrainRequest(), DrainRequest()]
+    assert world.person.drains == unguarded == [InputRequest(), InputRequest()]
     assert world.door.events() == []
     world.modes = {REPEATED: Mode.SHADOW}
     world.play(failing(5), DONE)
     world.prompt()
-    assert world.person.drains[2:] == [DrainRequest(with_queued=True)]
+    assert world.person.drains[2:] == [InputRequest(with_queued=True)]
 
 
 def turns_under(world, modes):
@@ -104,10 +111,10 @@ def test_there_is_exactly_one_reminder_for_each_streak(world):
     assert world.decisions().count("warned") == 2
     assert world.reminders() == 2
     last = world.model.requests[-1]["messages"]
-    assert sum(each["content"] == REPEATED_FAILURE_REMINDER for each in last) == 2
-    assert {each["role"] for each in last if each["content"] == REPEATED_FAILURE_REMINDER} == {
-        "system"
-    }
+    assert sum(message["content"] == REPEATED_FAILURE_REMINDER for message in last) == 2
+    assert {
+        message["role"] for message in last if message["content"] == REPEATED_FAILURE_REMINDER
+    } == {"system"}
 
 
 def test_a_model_that_recovers_after_the_reminder_is_not_stopped(world):
@@ -129,21 +136,23 @@ def test_after_a_stop_settled_results_stay_and_no_further_stream_opens(world):
 
 @pytest.mark.parametrize("drained", [3, 4])
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("typed", "reason"),
     [
-        pytest.param(Drained(("wait",)), "external_input", id="a text for this turn"),
-        pytest.param(Drained(has_queued_prompt=True), "queued_prompt", id="a prompt that waits"),
+        pytest.param(PersonInput(("wait",)), "external_input", id="a text for this turn"),
+        pytest.param(
+            PersonInput(has_queued_prompt=True), "queued_prompt", id="a prompt that waits"
+        ),
     ],
 )
-def test_queued_input_outranks_a_stop(world, drained, said, reason):
-    world.person.says = lambda number: said if number == drained else Drained()
+def test_queued_input_outranks_a_stop(world, drained, typed, reason):
+    world.person.types = lambda number: typed if number == drained else PersonInput()
     world.play(*(failing(turn) for turn in range(3)), DONE)
     assert world.prompt().outcome is Outcome.COMPLETED
     assert world.decisions() == ["tracked", "warned", "reset"]
     last = world.events("agent.guard.transition")[-1]
     assert last["agent.guard.reset.reason"] == reason
-    texts = [each["content"] for each in world.model.requests[-1]["messages"]]
-    assert ("wait" in texts) is bool(said.texts)
+    texts = [message["content"] for message in world.model.requests[-1]["messages"]]
+    assert ("wait" in texts) is bool(typed.texts)
 
 
 def test_cancellation_outranks_a_stop(world):
@@ -165,9 +174,9 @@ def test_a_cancellation_while_the_host_drains_outranks_a_stop_too(world):
 
 
 @pytest.mark.parametrize("drains", [3, 4], ids=["before the second look", "while it is taken"])
-def test_what_was_said_before_a_cancellation_at_a_stop_is_kept(world, drains):
+def test_input_before_a_cancellation_at_a_stop_is_kept(world, drains):
     world.person.cancels = lambda: len(world.person.drains) >= drains
-    world.person.says = lambda number: Drained((f"said {number}",) if number == drains else ())
+    world.person.types = lambda number: PersonInput((f"said {number}",) if number == drains else ())
     world.play(*(failing(turn) for turn in range(9)))
     assert world.prompt().outcome is Outcome.CANCELLED
     assert world.transcript.messages[-1] == UserText(f"said {drains}")
@@ -177,12 +186,12 @@ def test_what_was_said_before_a_cancellation_at_a_stop_is_kept(world, drains):
 
 @pytest.mark.parametrize("broken", [3, 4], ids=["the first look", "the second look"])
 def test_a_stop_stands_only_when_both_looks_at_the_input_were_reliable(world, broken):
-    def says(number):
+    def types(number):
         if number == broken:
-            raise DrainError
-        return Drained(has_queued_prompt=number == 4)
+            raise InputError
+        return PersonInput(has_queued_prompt=number == 4)
 
-    world.person.says = says
+    world.person.types = types
     world.play(*(failing(turn) for turn in range(3)), DONE)
     assert world.prompt().outcome is Outcome.COMPLETED
     last = world.events("agent.guard.transition")[-1]
@@ -190,12 +199,14 @@ def test_a_stop_stands_only_when_both_looks_at_the_input_were_reliable(world, br
 
 
 def test_input_of_both_looks_is_kept_in_order_and_counts():
-    said = Drained(("a",), has_queued_prompt=True).and_then(Drained(("b",)))
-    assert said == Drained(("a", "b"), has_queued_prompt=True)
-    assert Drained().and_then(Drained(has_queued_prompt=True)).has_queued_prompt
+    typed = PersonInput(("a",), has_queued_prompt=True).followed_by(PersonInput(("b",)))
+    assert typed == PersonInput(("a", "b"), has_queued_prompt=True)
+    assert PersonInput().followed_by(PersonInput(has_queued_prompt=True)).has_queued_prompt
 
 
-@pytest.mark.parametrize("failure", [Fail(500), Fail(200)], ids=["an error", "a broken stream"])
+@pytest.mark.parametrize(
+    "failure", [ModelFailure(500), ModelFailure(200)], ids=["an error", "a broken stream"]
+)
 def test_a_failed_reminder_request_means_no_stop(world, failure):
     world.play(failing(0), failing(1), failure)
     result = world.prompt()
@@ -215,7 +226,7 @@ class FullDisk(Transcript):
         self.text = text
 
     def add(self, *messages):
-        if any(each.text == self.text for each in messages):
+        if any(message.text == self.text for message in messages):
             raise TranscriptError("the transcript was not written: no space left on device")
         super().add(*messages)
 
@@ -247,7 +258,7 @@ def test_a_call_whose_answer_was_lost_does_not_break_the_conversation(world):
     world.restart()
     world.play(DONE)
     assert world.prompt("go on").outcome is Outcome.COMPLETED
-    roles = [each["role"] for each in world.model.requests[-1]["messages"]]
+    roles = [message["role"] for message in world.model.requests[-1]["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
     assert UNANSWERED not in world.path.read_text()
 
@@ -261,14 +272,14 @@ def test_a_cancellation_while_the_model_answers_ends_the_prompt(world):
     assert end["agent.guard.prompt.outcome"] == "cancelled"
 
 
-@pytest.mark.parametrize("channel", [CHAT_BRIDGE, MAIL_BRIDGE], ids=lambda each: each.name)
+@pytest.mark.parametrize("channel", [CHAT_BRIDGE, MAIL_BRIDGE], ids=lambda channel: channel.name)
 def test_both_channel_routes_are_off(world, channel):
     world.play(*(failing(turn) for turn in range(5)), DONE)
     assert world.prompt(channel=channel).outcome is Outcome.COMPLETED
     assert world.routes == [channel.route]
     assert world.door.events() == []
     assert world.door.points().records == ()
-    assert world.person.drains == [DrainRequest()] * 5
+    assert world.person.drains == [InputRequest()] * 5
 
 
 def test_the_loop_event_is_emitted_once_with_the_prompt_id(world):
@@ -282,9 +293,9 @@ def test_the_loop_event_is_emitted_once_with_the_prompt_id(world):
 
 def test_a_host_that_cannot_drain_is_never_stopped(world):
     def broken(_):
-        raise DrainError
+        raise InputError
 
-    world.person.says = broken
+    world.person.types = broken
     world.play(*(failing(turn) for turn in range(5)), DONE)
     assert world.prompt().outcome is Outcome.COMPLETED
     (only,) = world.transitions()
@@ -307,7 +318,7 @@ def test_a_new_prompt_after_a_stop_begins_with_nothing_counted(world):
     assert world.decisions() == [*STOPPED, "tracked"]
     first, second = world.events("agent.guard.prompt.start")
     assert first["agent.guard.prompt.id"] != second["agent.guard.prompt.id"]
-    ordinals = [each["agent.guard.sequence"] for each in world.events("agent.guard.transition")]
+    ordinals = [event["agent.guard.sequence"] for event in world.events("agent.guard.transition")]
     assert ordinals.count(1) == 2
 
 
@@ -317,9 +328,9 @@ def test_a_reconnected_person_finds_the_prompt_and_its_streak_going_on(world):
     def break_off(number):
         if number == 2:
             world.session.attach(second)
-        return Drained()
+        return PersonInput()
 
-    world.person.says = break_off
+    world.person.types = break_off
     world.play(*(failing(turn) for turn in range(9)))
     assert world.prompt().outcome is Outcome.GUARD_STOPPED
     assert world.decisions() == STOPPED
@@ -327,7 +338,7 @@ def test_a_reconnected_person_finds_the_prompt_and_its_streak_going_on(world):
 
 
 def test_a_restarted_process_begins_a_new_streak(world):
-    world.play(failing(0), Fail(500))
+    world.play(failing(0), ModelFailure(500))
     world.prompt()
     world.restart()
     world.play(failing(1), failing(2), DONE)

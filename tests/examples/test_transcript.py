@@ -1,4 +1,4 @@
-"""The transcript of the example: all of what is added together, or nothing of it."""
+"""Transcript of the example: messages added together are written all or not at all."""
 
 import os
 
@@ -12,7 +12,7 @@ TURN = AssistantTurn("", (RequestedCall("c1", "fetch", "{}"), RequestedCall("c2"
 ANSWERS = (ToolAnswer("c1", "one"), ToolAnswer("c2", "two"))
 
 
-def written(path):
+def write_transcript(path):
     transcript = Transcript(path)
     transcript.add(FIRST)
     transcript.add(TURN)
@@ -22,12 +22,12 @@ def written(path):
 
 def test_what_was_written_is_read_again(tmp_path):
     path = tmp_path / "transcript.ndjson"
-    assert written(path).messages == Transcript(path).messages == (FIRST, TURN, *ANSWERS)
+    assert write_transcript(path).messages == Transcript(path).messages == (FIRST, TURN, *ANSWERS)
 
 
 def test_wherever_a_crash_cuts_the_file_answers_are_there_all_or_none(tmp_path):
     path = tmp_path / "transcript.ndjson"
-    written(path)
+    write_transcript(path)
     whole = path.read_bytes()
     seen = set()
     for size in range(len(whole) + 1):
@@ -38,7 +38,7 @@ def test_wherever_a_crash_cuts_the_file_answers_are_there_all_or_none(tmp_path):
 
 def test_after_a_crash_the_transcript_goes_on_where_its_last_whole_line_ends(tmp_path):
     path = tmp_path / "transcript.ndjson"
-    written(path)
+    write_transcript(path)
     path.write_bytes(path.read_bytes()[:-5])
     restarted = Transcript(path)
     restarted.add(UserText("again"))
@@ -47,7 +47,7 @@ def test_after_a_crash_the_transcript_goes_on_where_its_last_whole_line_ends(tmp
 
 def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path, monkeypatch):
     path = tmp_path / "transcript.ndjson"
-    transcript = written(path)
+    transcript = write_transcript(path)
 
     def full(_):
         raise OSError(28, "no space left on device")

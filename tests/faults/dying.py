@@ -1,4 +1,4 @@
-"""Processes that end at a chosen command to the store, as `kill -9` would end them."""
+"""Dying processes: each ends at a chosen command to the store, as if by `kill -9`."""
 
 import io
 import multiprocessing
@@ -11,17 +11,17 @@ from pathlib import Path
 
 from redis.connection import AbstractConnection
 
-from control_plane.clock import fixed
-from control_plane.context import Context
-from control_plane.data_plane.credential_cache import CredentialCache
-from control_plane.ingest.door import Door
-from control_plane.ingest.intake import Intake
-from control_plane.jobs.worker import Worker
-from control_plane.otlp_door import Encoding, OtlpRequest
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from tests.control_plane.lives import HOLDER
-from tests.control_plane.worlds import context_over
+from guardwave.control_plane.core.clock import fixed_clock
+from guardwave.control_plane.core.otlp_request import Encoding, OtlpRequest
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.data_plane.credential_cache import CredentialCache
+from guardwave.control_plane.ingest.door import Door
+from guardwave.control_plane.ingest.intake import Intake
+from guardwave.control_plane.jobs.worker import Worker
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.server.clients import connect
+from tests.support.lives import HOLDER
+from tests.support.worlds import context_over
 
 DIED = -signal.SIGKILL
 
@@ -64,7 +64,7 @@ def _run(action: Callable[..., None], arguments: tuple[object, ...], death: Deat
 
 
 def _context(data_dir: Path, now: datetime) -> Context:
-    return context_over(connect(Settings(data_dir=data_dir)), clock=fixed(now))
+    return context_over(connect(Settings(data_dir=data_dir)), clock=fixed_clock(now))
 
 
 def receive(data_dir: Path, now: datetime, token: str, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Hosts that send over HTTP until each of their requests is acknowledged, and what was stored."""
+"""Persistent senders: hosts that resend until every request is acknowledged."""
 
 import contextlib
 import os
@@ -13,18 +13,18 @@ from pathlib import Path
 
 import urllib3
 
-from control_plane import policy
-from control_plane.access import create_token
-from control_plane.clock import Clock
-from control_plane.context import Context, over
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
-from reducer.vocabulary import Mode, Role
-from tests.control_plane.hosts import Assigner, Prompt, logs
-from tests.control_plane.web_workers import PATIENCE_S, web_worker
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, world_in
+from guardwave.control_plane.core import policy
+from guardwave.control_plane.core.clock import Clock
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context, make_context
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Mode, Role
+from tests.support.hosts import Assigner, Prompt, logs
+from tests.support.web_workers import PATIENCE_S, web_worker
+from tests.support.worlds import ENVIRONMENT, GUARD, world_in
 
 OWNERS, PROMPTS = 8, 5
 # As the exporters of OpenTelemetry's SDKs do; what has no answer by then counts as unanswered.
@@ -48,8 +48,10 @@ class Deployment:
 
     def body(self, owner: int, name: str) -> bytes:
         """Return start and end of prompts that a body of another name does not hold."""
-        told = [Prompt(f"{name}-{each}", [self.ids[owner]], self.at) for each in range(PROMPTS)]
-        return logs([event for prompt in told for event in prompt.events()]).SerializeToString()
+        prompts = [
+            Prompt(f"{name}-{number}", [self.ids[owner]], self.at) for number in range(PROMPTS)
+        ]
+        return logs([event for prompt in prompts for event in prompt.events()]).SerializeToString()
 
     def send(self, body: bytes, pool: urllib3.PoolManager | None = None) -> int:
         """Send a body once; return the status of the answer, 0 without one in time."""
@@ -71,7 +73,7 @@ class Deployment:
         days = [self.at.date()]
         rows = self.context.evidence.owner_days(ENVIRONMENT, GUARD, 1, days)
         assert all(row.started == row.ended == row.completed == row.covered for row in rows), rows
-        place = {each.split(".")[2]: at for at, each in enumerate(self.ids)}
+        place = {assignment_id.split(".")[2]: at for at, assignment_id in enumerate(self.ids)}
         return Counter({place[row.owner]: row.started for row in rows})
 
 
@@ -81,7 +83,7 @@ def deployed(server: EmbeddedServer, **variables: str) -> Iterator[Deployment]:
     settings = Settings.from_env({"GUARDWAVE_DATA": str(server.data_dir), **variables})
     with connect(settings) as client:
         load_functions(client)
-        context = over(client, clock=Clock(), policies=policy.load(None))
+        context = make_context(client, clock=Clock(), policies=policy.load(None))
         context.environments.store_id()
         world_in(context, Mode.SHADOW)
         token = create_token(context, role=Role.INGEST, environment=ENVIRONMENT, is_trusted=True)
@@ -128,10 +130,10 @@ class Sender(threading.Thread):
                 threading.Thread(target=self._send, args=(pool, body), daemon=True)
                 for _ in range(self.copies)
             ]
-            for each in copies:
-                each.start()
-            for each in copies:
-                each.join()
+            for copy in copies:
+                copy.start()
+            for copy in copies:
+                copy.join()
             self.acknowledged.release()
 
     def _send(self, pool: urllib3.PoolManager, body: bytes) -> None:

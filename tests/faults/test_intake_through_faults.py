@@ -1,4 +1,4 @@
-"""Faults under load: what was acknowledged is stored, once; the rest was told to come again."""
+"""Intake through faults: acknowledged records are stored once, the rest is to be sent again."""
 
 import contextlib
 import os
@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from tests.control_plane.stores.clusters import Node, cluster_in
-from tests.control_plane.web_workers import until
 from tests.faults.senders import (
     EXPORTERS_WAIT_S,
     PROMPTS,
@@ -24,6 +22,8 @@ from tests.faults.senders import (
     exporter_pool,
     web_worker_pids,
 )
+from tests.support.stores.clusters import Node, cluster_in
+from tests.support.web_workers import until
 
 pytestmark = pytest.mark.xdist_group("faults")
 
@@ -42,7 +42,7 @@ def deployment(server) -> Iterator[Deployment]:
 
 
 @contextlib.contextmanager
-def paused(pid: int) -> Iterator[None]:
+def paused_process(pid: int) -> Iterator[None]:
     """Let a process neither run nor close its connections."""
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -69,7 +69,7 @@ def test_a_store_that_is_paused_for_ten_seconds(server, deployment):
     given_up = deployment.body(0, "given up")
     pid = server.pid
     assert pid is not None
-    with paused(pid):
+    with paused_process(pid):
         ends_at = time.monotonic() + 10
         assert deployment.send(given_up, exporter_pool(waits_s=EXPORTERS_WAIT_S)) == 503
         asked = urllib3.request("GET", f"{deployment.address}/readyz", retries=False)
@@ -95,7 +95,7 @@ def test_a_web_worker_killed_in_mid_request(deployment):
         os.kill(pid, signal.SIGKILL)
         killed.add(pid)
         load.wait_for(0.1)
-        if any(each.answers[0] for each in load.senders):
+        if any(sender.answers[0] for sender in load.senders):
             break
     answers = load.finish()
     assert answers[0] > 0, "no kill met a request"
@@ -126,7 +126,7 @@ def test_a_store_out_of_memory(deployment):
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param("everysec", id="a store that says so"),
+        pytest.param("everysec", id="a store with fsync every second"),
         pytest.param("always", id="a store that ends itself"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_cluster_that_loses_a_node_and_gets_it_back(server):
             load.wait_for(0.3)
             lost = cluster.nodes[1]
             lost.kill()
-            assert until(lambda: any(each.answers[503] for each in load.senders))
+            assert until(lambda: any(sender.answers[503] for sender in load.senders))
             lost.start()
             assert set(load.finish()) == {200, 503}
             assert deployment.stored() == load.everything()

@@ -1,18 +1,18 @@
-"""A process that dies at any of its commands loses no violation and no evidence."""
+"""Killed processes: one that dies at any command loses no violation and no evidence."""
 
 import itertools
 from datetime import timedelta
 
 import pytest
 
-from control_plane.jobs.worker import Worker
-from control_plane.stores.functions import load_functions
-from reducer.rollout.assignment import Assignment
-from reducer.vocabulary import Cohort, Invariant, Mode
-from tests.control_plane.hosts import Calendar, Host, Prompt, issued, logs, partial_of, pseudonym_in
-from tests.control_plane.lives import HOLDER
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from guardwave.control_plane.jobs.worker import Worker
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.rollout.assignment import Assignment
+from guardwave.reducer.vocabulary import Cohort, Invariant, Mode
 from tests.faults.dying import Death, die_in, receive, work
+from tests.support.hosts import Calendar, Host, Prompt, issue_id, logs, partial_of, pseudonym_in
+from tests.support.lives import HOLDER
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
 
 # What a process does anyhow is not looked at twice: each of its commands, before and after it.
 MOST = 60
@@ -35,11 +35,11 @@ class World:
         self.host = Host(self.context)
         owner = pseudonym_in(self.context, "owner-0")
         enforced = Assignment(GUARD, owner, 2, Cohort.ENFORCED, Mode.ENFORCE, 2)
-        ids = [issued(self.context, enforced)]
+        ids = [issue_id(self.context, enforced)]
         self.prompt = Prompt("p-1", ids, NOW, mode=Mode.ENFORCE)
 
     def violations(self) -> list[Invariant]:
-        return [each.invariant for each in self.context.incidents.violations(ENVIRONMENT)]
+        return [violation.invariant for violation in self.context.incidents.violations(ENVIRONMENT)]
 
     def is_latched(self) -> bool:
         held = self.context.environments.load(ENVIRONMENT)

@@ -7,25 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.errors import StoreUnavailable
-from control_plane.settings import Settings
-from control_plane.stores.cells import Cell
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.evidence import EvidenceStore
-from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
-from control_plane.stores.functions import load_functions
-from control_plane.stores.prompt_events import PromptKey
-from control_plane.stores.prompt_news import Ended, PromptNews, Started
-from control_plane.stores.seen import Seen
-from reducer.vocabulary import Cohort, Mode, Outcome
-from tests.control_plane.web_workers import PATIENCE_S
+from guardwave.control_plane.core.errors import StoreUnavailable
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.stores.evidence.delta.dedupe_keys import DedupeKey
+from guardwave.control_plane.stores.evidence.delta.prompt_events import (
+    EndDelta,
+    PromptDelta,
+    PromptKey,
+    StartDelta,
+)
+from guardwave.control_plane.stores.evidence.delta.request import EvidenceBatch, PromptEvent
+from guardwave.control_plane.stores.evidence.delta.strata import Stratum
+from guardwave.control_plane.stores.evidence.store import EvidenceStore
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Cohort, Mode, Outcome
+from tests.support.web_workers import PATIENCE_S
 
 HERE = "internal"
 DAY = date(2027, 1, 15)
 SECOND = 1_800_000_000
-CELL = Cell("repeated_tool_failure", "1.0.0", 1, Cohort.ENFORCED, Mode.ENFORCE)
-END = Ended(Outcome.COMPLETED, 10, 2, 5, transitions=0, calls_after_would_stop=0, hour=8)
+STRATUM = Stratum("repeated_tool_failure", "1.0.0", 1, Cohort.ENFORCED, Mode.ENFORCE)
+END = EndDelta(Outcome.COMPLETED, 10, 2, 5, transitions=0, calls_after_would_stop=0, hour=8)
 WRITERS, BATCHES, PROMPTS = 4, 150, 10
 KILLS = 8
 
@@ -45,10 +49,12 @@ def batch(writer: int, number: int) -> EvidenceBatch:
     for at in range(PROMPTS):
         place = (writer * BATCHES + number) * PROMPTS + at
         prompt = PromptKey(f"owner-{writer}-{at:08}", f"{place:016x}", at)
-        both: tuple[PromptNews, ...] = (Started(8), END)
+        both: tuple[PromptDelta, ...] = (StartDelta(8), END)
         events += [
-            PromptEvent(Seen(2 * place + which, SECOND + number), prompt, DAY, (CELL,), True, news)
-            for which, news in enumerate(both)
+            PromptEvent(
+                DedupeKey(2 * place + which, SECOND + number), prompt, DAY, (STRATUM,), True, delta
+            )
+            for which, delta in enumerate(both)
         ]
     return EvidenceBatch(tuple(events))
 
@@ -101,7 +107,7 @@ def test_a_store_killed_again_and_again_under_load_loses_and_doubles_nothing(ser
     assert sum(writer.refusals for writer in writers) > 0, "no kill met any traffic"
     with connect(Settings(data_dir=server.data_dir)) as client:
         evidence = EvidenceStore(client)
-        rows = evidence.owner_days(HERE, CELL.guard, CELL.wave, [DAY])
+        rows = evidence.owner_days(HERE, STRATUM.guard, STRATUM.wave, [DAY])
         started = Counter({row.owner: row.started for row in rows})
         assert started == {
             f"owner-{writer}-{at:08}": BATCHES for writer in range(WRITERS) for at in range(PROMPTS)

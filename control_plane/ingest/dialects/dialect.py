@@ -1,11 +1,11 @@
-"""What a dialect is: which scopes it reads, and how one item of them becomes records."""
+"""Dialect protocol: the scopes that a dialect reads, and the result of reading one item."""
 
 from typing import NamedTuple, Protocol, TypeAlias
 
-from control_plane.ingest.event_time import Clock
-from control_plane.ingest.otlp import LogItem, Point, Span
-from control_plane.ingest.records import Exposed, Origin, Record
-from control_plane.ingest.rejections import IgnoreReason, Rejected
+from guardwave.control_plane.ingest.contract import Clock
+from guardwave.control_plane.ingest.model.otlp_values import LogItem, Point, Span
+from guardwave.control_plane.ingest.model.records import Origin, Record
+from guardwave.control_plane.ingest.model.rejections import IgnoreReason, Rejection
 
 NO_SCOPES: frozenset[str] = frozenset()
 
@@ -21,8 +21,8 @@ class Scopes(NamedTuple):
     spans: frozenset[str] = NO_SCOPES
 
 
-class Arrival(NamedTuple):
-    """What all items of one Resource and scope share.
+class ItemContext(NamedTuple):
+    """The facts that all items of one Resource and scope share.
 
     `now_ns` is the environment's time; `clock` maps a sender's nanoseconds to it.
     """
@@ -33,8 +33,8 @@ class Arrival(NamedTuple):
     clock: Clock
 
 
-class Taken(NamedTuple):
-    """The records that an item told, none or several, in the order in which they are booked.
+class Accepted(NamedTuple):
+    """The records that an item became, none or several, in the order in which they are counted.
 
     `dropped` counts attributes that the dialect does not know: they end here.
     """
@@ -43,25 +43,18 @@ class Taken(NamedTuple):
     dropped: int = 0
 
 
-class Refused(NamedTuple):
-    """An item that counts for nothing, and the content that it carried nevertheless."""
-
-    rejected: Rejected
-    exposed: Exposed | None = None
-
-
-# An item is taken in, refused with a word to its sender, or nobody's business. A dialect may also
-# raise `Refusal`, which is `Refused` without content.
-Fate: TypeAlias = Taken | Refused | IgnoreReason
+# An item is accepted, rejected with a sentence for its sender, or ignored. A dialect may also raise
+# `ItemRejected`.
+ReadResult: TypeAlias = Accepted | Rejection | IgnoreReason
 
 
 class Dialect(Protocol):
     """Telemetry of one kind of host.
 
     It reads item by item and keeps nothing between them: items come in any order, twice, and in
-    other bodies. What an item of a known scope is, its names tell: one that the dialect does not
-    know it answers UNKNOWN_EVENT or UNKNOWN_METRIC, and the next dialect of the scope is asked.
-    Assignment ids are passed on and not verified.
+    other bodies. It recognises an item of its scopes by the name of the event, metric or span. For
+    an unknown name it answers UNKNOWN_EVENT or UNKNOWN_METRIC, and the next dialect of the scope
+    is asked. It passes assignment ids on and does not verify them.
     """
 
     @property
@@ -70,17 +63,17 @@ class Dialect(Protocol):
         ...
 
     def contract_of(self, scope_version: str) -> int | None:
-        """Return the telemetry contract of a scope's version; None refuses all of its items."""
+        """Return the telemetry contract of a scope's version; None rejects all of its items."""
         ...
 
-    def read_log(self, item: LogItem, arrival: Arrival) -> Fate:
-        """Return what became of a log record; raises Refusal to refuse it."""
+    def read_log(self, item: LogItem, context: ItemContext) -> ReadResult:
+        """Read a log record; may raise ItemRejected."""
         ...
 
-    def read_point(self, point: Point, arrival: Arrival) -> Fate:
-        """Return what became of a metric point; raises Refusal to refuse it."""
+    def read_point(self, point: Point, context: ItemContext) -> ReadResult:
+        """Read a metric point; may raise ItemRejected."""
         ...
 
-    def read_span(self, span: Span, arrival: Arrival) -> Fate:
-        """Return what became of a span; raises Refusal to refuse it."""
+    def read_span(self, span: Span, context: ItemContext) -> ReadResult:
+        """Read a span; may raise ItemRejected."""
         ...

@@ -1,18 +1,28 @@
-"""guardwave's own dialect: scope `agent.guard`, as docs/telemetry.md describes it."""
+"""Native dialect: scope `agent.guard`, as docs/telemetry.md describes it."""
 
 from dataclasses import replace
 
-from control_plane.ingest import accepted
-from control_plane.ingest.allow_list import sift
-from control_plane.ingest.dialects.dialect import Arrival, Fate, Refused, Scopes, Taken
-from control_plane.ingest.event_time import accepted_time
-from control_plane.ingest.events import EVENTS, Event, Reading
-from control_plane.ingest.exposed_items import exposed_by_event, exposed_by_point
-from control_plane.ingest.otlp import LogItem, Point, Span
-from control_plane.ingest.points import PointArrival, take_point
-from control_plane.ingest.records import Transition
-from control_plane.ingest.rejections import IgnoreReason, Refusal
-from reducer import contract
+from guardwave.control_plane.ingest.contract import (
+    EVENTS,
+    EventType,
+    IncomingEvent,
+    PointContext,
+    accept_point,
+    accepted_time,
+    limits,
+    sift_attributes,
+)
+from guardwave.control_plane.ingest.dialects.dialect import (
+    Accepted,
+    ItemContext,
+    ReadResult,
+    Scopes,
+)
+from guardwave.control_plane.ingest.evidence import leak_of_event, leak_of_point
+from guardwave.control_plane.ingest.model.otlp_values import LogItem, Point, Span
+from guardwave.control_plane.ingest.model.records import Transition
+from guardwave.control_plane.ingest.model.rejections import IgnoreReason, ItemRejected
+from guardwave.reducer import contract
 
 _SCOPES = frozenset({contract.SCOPE})
 
@@ -24,51 +34,52 @@ class NativeDialect:
 
     def contract_of(self, scope_version: str) -> int | None:
         """Return contract 1 for the versions that speak it."""
-        return accepted.SCOPE_VERSIONS.get(scope_version)
+        return limits.SCOPE_VERSIONS.get(scope_version)
 
-    def read_log(self, item: LogItem, arrival: Arrival) -> Fate:
+    def read_log(self, item: LogItem, context: ItemContext) -> ReadResult:
         """Read one of the contract's events."""
         # older SDKs have no field for the name and send it as an attribute
-        name = item.event_name or item.attributes.get(accepted.EVENT_NAME)
+        name = item.event_name or item.attributes.get(limits.EVENT_NAME)
         event = EVENTS.get(name) if isinstance(name, str) else None
         if event is None:
             return IgnoreReason.UNKNOWN_EVENT
         try:
-            return _take_event(item, event, arrival)
-        except Refusal as refusal:
-            return Refused(refusal.rejected, exposed_by_event(item, arrival.origin, event))
+            return _read_event(item, event, context)
+        except ItemRejected as error:
+            leak = leak_of_event(item, context.origin, event)
+            return replace(error.rejection, leak=leak)
 
-    def read_point(self, point: Point, arrival: Arrival) -> Fate:
+    def read_point(self, point: Point, context: ItemContext) -> ReadResult:
         """Read a point of one of the contract's counters or of its histogram."""
-        is_early = arrival.scope_version == accepted.EARLY_SCOPE_VERSION
-        shared = PointArrival(arrival.origin, arrival.now_ns, arrival.clock, is_early)
+        is_early = context.scope_version == limits.EARLY_SCOPE_VERSION
+        shared = PointContext(context.origin, context.now_ns, context.clock, is_early)
         try:
-            taken = take_point(point, shared)
-        except Refusal as refusal:
-            return Refused(refusal.rejected, exposed_by_point(point, arrival.origin))
-        if isinstance(taken, IgnoreReason):
-            return taken
-        return Taken((taken.record,), taken.dropped)
+            accepted = accept_point(point, shared)
+        except ItemRejected as error:
+            return replace(error.rejection, leak=leak_of_point(point, context.origin))
+        if isinstance(accepted, IgnoreReason):
+            return accepted
+        return Accepted((accepted.record,), accepted.dropped)
 
-    def read_span(self, span: Span, arrival: Arrival) -> Fate:
+    def read_span(self, span: Span, context: ItemContext) -> ReadResult:
         """Answer that the contract has no spans."""
-        del span, arrival
+        del span, context
         return IgnoreReason.UNKNOWN_EVENT
 
 
-def _take_event(item: LogItem, event: Event, arrival: Arrival) -> Fate:
+def _read_event(item: LogItem, event: EventType, context: ItemContext) -> ReadResult:
     happened = item.time_ns or item.observed_time_ns
-    time_ns = accepted_time(happened, now_ns=arrival.now_ns, clock=arrival.clock)
-    known, dropped, deny_listed = sift(item.attributes, event.allowed)
-    record = event.build(Reading(arrival.origin, time_ns, known, deny_listed, item.has_body))
+    time_ns = accepted_time(happened, now_ns=context.now_ns, clock=context.clock)
+    known, dropped, deny_listed = sift_attributes(item.attributes, event.allowed)
+    record = event.build(IncomingEvent(context.origin, time_ns, known, deny_listed, item.has_body))
     if record is None:
         return IgnoreReason.OTHER_FLAG
-    if isinstance(record, Transition) and arrival.scope_version == accepted.EARLY_SCOPE_VERSION:
+    if isinstance(record, Transition) and context.scope_version == limits.EARLY_SCOPE_VERSION:
         record = _numbered_from_one(record)
-    return Taken((record,), dropped)
+    return Accepted((record,), dropped)
 
 
 def _numbered_from_one(record: Transition) -> Transition:
-    """Return a transition of before contract 1, when a prompt's sequence began at 0."""
-    assert record.sequence is not None  # the event's builder refuses one without
+    """Return a transition of a host before contract 1, whose sequences began at 0."""
+    assert record.sequence is not None  # the event's builder rejects one without
     return replace(record, sequence=record.sequence + 1)

@@ -1,22 +1,27 @@
-"""The log records of qwen-code: one reader per event name.
+"""Log records of qwen-code: one reader per event name.
 
-None says how a prompt ended. The records of one prompt share a trace id, also the one that ends it,
-which has no prompt id: the trace stands for the prompt.
+No record reports how a prompt ended. All records of a prompt share a trace id, and the last one has
+no prompt id, so the trace identifies the prompt.
 """
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from control_plane.ingest import accepted, fields
-from control_plane.ingest.allow_list import Sifted, sift
-from control_plane.ingest.dialects import qwen_code_words as words
-from control_plane.ingest.dialects.dialect import Arrival
-from control_plane.ingest.event_time import accepted_time, utc_hour
-from control_plane.ingest.identity import canonical
-from control_plane.ingest.news_of_records import MILLISECOND_NS
-from control_plane.ingest.otlp import Attributes, LogItem, Value
-from control_plane.ingest.records import (
+from guardwave.control_plane.ingest.contract import (
+    SiftedAttributes,
+    accepted_time,
+    fields,
+    limits,
+    sift_attributes,
+    utc_hour,
+)
+from guardwave.control_plane.ingest.dialects import qwen_code_vocabulary as words
+from guardwave.control_plane.ingest.dialects.dialect import ItemContext
+from guardwave.control_plane.ingest.evidence import MILLISECOND_NS
+from guardwave.control_plane.ingest.model.identity import canonical
+from guardwave.control_plane.ingest.model.otlp_values import Attributes, LogItem, Value
+from guardwave.control_plane.ingest.model.records import (
     LogRecord,
     LoopDetected,
     PromptPart,
@@ -24,27 +29,27 @@ from control_plane.ingest.records import (
     SessionOpened,
     Transition,
 )
-from control_plane.ingest.rejections import Refusal, RejectReason
-from control_plane.stores.evidence_parts import (
-    Answered,
-    Began,
-    Called,
-    Finished,
+from guardwave.control_plane.ingest.model.rejections import ItemRejected, RejectReason
+from guardwave.control_plane.stores.evidence.delta.prompt_parts import (
+    AnswerPart,
+    BeginPart,
+    CallPart,
+    FailurePart,
+    FinishPart,
     Part,
-    RequestFailed,
-    Stopped,
+    StopPart,
 )
-from reducer import contract
-from reducer.vocabulary import ExecutionStatus, LoopType, Route
+from guardwave.reducer import contract
+from guardwave.reducer.vocabulary import ExecutionStatus, LoopType, Route
 
 _EXECUTED = frozenset({ExecutionStatus.SUCCESS, ExecutionStatus.ERROR})
 
 
 class HostRecord(NamedTuple):
-    """One log record on its way in: when it happened, and what of it may be read."""
+    """One log record on its way in: when it happened, and the attributes that may be read."""
 
     item: LogItem
-    arrival: Arrival
+    context: ItemContext
     time_ns: int
     known: Attributes
 
@@ -55,23 +60,23 @@ class HostRecord(NamedTuple):
 
     @property
     def prompt(self) -> str:
-        """What stands for the prompt."""
+        """The identifier of the prompt."""
         return prompt_of(self.item.trace_id, self.known.get(words.PROMPT_ID))
 
     @property
     def session_id(self) -> str:
-        """The id of the session, "" when it is not told."""
+        """The id of the session, "" when it is missing."""
         return _text(self.known, words.SESSION_ID) or ""
 
     def part(self, part: Part, *, key: str = "") -> PromptPart:
-        """Return a part of the prompt; with its time, `key` tells it from others of its kind."""
+        """Return a part of the prompt; `key` and its time identify it among its kind."""
         return PromptPart(
-            origin=self.arrival.origin,
+            origin=self.context.origin,
             time_ns=self.time_ns,
             prompt_id=self.prompt,
-            assignment_ids=self.arrival.origin.assignment_ids,
+            assignment_ids=self.context.origin.assignment_ids,
             part=part,
-            told_apart_by=f"{self.time_ns} {key}",
+            discriminator=f"{self.time_ns} {key}",
             session_id=self.session_id,
         )
 
@@ -79,24 +84,24 @@ class HostRecord(NamedTuple):
 Records = tuple[LogRecord, ...]
 
 
-class Event(NamedTuple):
-    """An event of the client: the attributes that are read of it, and the records that it tells."""
+class EventType(NamedTuple):
+    """An event of the client: the attributes that are read, and how they become records."""
 
     allowed: AbstractSet[str]
     read: Callable[[HostRecord], Records]
 
 
 def prompt_of(trace_id: bytes, prompt_id: Value) -> str:
-    """Return what stands for the prompt of a record or a span: its trace, else its prompt id.
+    """Return the identifier of the prompt of a record or a span: its trace, else its prompt id.
 
     Raises:
-        Refusal: it has neither.
+        ItemRejected: it has neither.
     """
     if any(trace_id):
         return f"trace {trace_id.hex()}"
     found = fields.text({words.PROMPT_ID: prompt_id}, words.PROMPT_ID, most_bytes=_ID_BYTES)
     if found is None:
-        raise Refusal(
+        raise ItemRejected(
             RejectReason.BAD_ATTRIBUTE, "there is neither a trace id nor the attribute prompt_id"
         )
     return found
@@ -109,27 +114,27 @@ def _text(attributes: Attributes, key: str) -> str | None:
     return fields.text(attributes, key, most_bytes=_ID_BYTES)
 
 
-def take(item: LogItem, event: Event, arrival: Arrival) -> tuple[Records, int]:
-    """Return what a record of a known event tells, and how many of its attributes were dropped.
+def read_event(item: LogItem, event: EventType, context: ItemContext) -> tuple[Records, int]:
+    """Return the records of a known event, and how many of its attributes were dropped.
 
     Raises:
-        Refusal: it counts for nothing.
+        ItemRejected: it counts for nothing.
     """
     happened = item.time_ns or item.observed_time_ns
-    time_ns = accepted_time(happened, now_ns=arrival.now_ns, clock=arrival.clock)
+    time_ns = accepted_time(happened, now_ns=context.now_ns, clock=context.clock)
     known = {key: value for key, value in item.attributes.items() if key in event.allowed}
-    records = event.read(HostRecord(item, arrival, time_ns, known))
+    records = event.read(HostRecord(item, context, time_ns, known))
     return records, len(item.attributes) - len(known)
 
 
-def sifted(item: LogItem) -> Sifted:
-    """Return a guard's record after the allow-list, with the names of what it must not carry."""
-    return sift(item.attributes, _OF_A_GUARD)
+def sift_guard_record(item: LogItem) -> SiftedAttributes:
+    """Apply the allow-list to a guard's record."""
+    return sift_attributes(item.attributes, _GUARD_ATTRIBUTES)
 
 
 def _session(record: HostRecord) -> Records:
     session_id = fields.required(_text(record.known, words.SESSION_ID), words.SESSION_ID)
-    origin = record.arrival.origin
+    origin = record.context.origin
     return (
         SessionOpened(
             origin=origin,
@@ -141,7 +146,7 @@ def _session(record: HostRecord) -> Records:
 
 
 def _start(record: HostRecord) -> Records:
-    origin = record.arrival.origin
+    origin = record.context.origin
     start = PromptStart(
         origin=origin,
         time_ns=record.time_ns,
@@ -149,40 +154,40 @@ def _start(record: HostRecord) -> Records:
         assignment_ids=origin.assignment_ids,
         route=Route.INTERACTIVE_FOREGROUND,
     )
-    return start, record.part(Began(record.at_ms))
+    return start, record.part(BeginPart(record.at_ms))
 
 
 def _answer(record: HostRecord) -> Records:
-    counted = [
+    counts = [
         fields.count(record.known, key, most=contract.TOKEN_LIMIT)
         for key in (words.INPUT_TOKENS, words.OUTPUT_TOKENS)
     ]
-    told_tokens = [tokens for tokens in counted if tokens is not None]
-    tokens = min(sum(told_tokens), contract.TOKEN_LIMIT) if len(told_tokens) == 2 else None
+    reported = [count for count in counts if count is not None]
+    tokens = min(sum(reported), contract.TOKEN_LIMIT) if len(reported) == 2 else None
     is_turn = record.known.get(words.SUBAGENT) is None
     key = canonical(record.known.get(words.RESPONSE_ID))
-    return (record.part(Answered(tokens, is_turn), key=key),)
+    return (record.part(AnswerPart(tokens, is_turn), key=key),)
 
 
 def _failure(record: HostRecord) -> Records:
-    return (record.part(RequestFailed()),)
+    return (record.part(FailurePart()),)
 
 
 def _call(record: HostRecord) -> Records:
-    status = fields.word(record.known, words.EXECUTION_STATUS, accepted.EXECUTION_STATUSES)
+    status = fields.word(record.known, words.EXECUTION_STATUS, limits.EXECUTION_STATUSES)
     if status not in _EXECUTED:
         return ()
-    return (record.part(Called(record.at_ms), key=canonical(record.known.get(words.CALL_ID))),)
+    return (record.part(CallPart(record.at_ms), key=canonical(record.known.get(words.CALL_ID))),)
 
 
 def _finish(record: HostRecord) -> Records:
     turns = fields.required(fields.count(record.known, words.TURNS), words.TURNS)
-    return (record.part(Finished(record.at_ms, utc_hour(record.time_ns), turns)),)
+    return (record.part(FinishPart(record.at_ms, utc_hour(record.time_ns), turns)),)
 
 
 def _loop(record: HostRecord) -> Records:
     loop = words.LOOP_TYPES.get(_text(record.known, words.LOOP_TYPE) or "")
-    part = record.part(Stopped(words.loop_outcome(loop)))
+    part = record.part(StopPart(words.loop_outcome(loop)))
     if loop is None:
         return (part,)
     detected = LoopDetected(
@@ -197,58 +202,61 @@ def _loop(record: HostRecord) -> Records:
 
 
 def _transition(record: HostRecord) -> Records:
-    """Read a guard's record, which has no sequence: its time and its words stand for one."""
-    found = sifted(record.item)
+    """Read a guard's record; its time and its words replace the sequence that it lacks."""
+    found = sift_guard_record(record.item)
     given, word = found.known, fields.word
     ordinal = fields.count(given, words.ORDINAL)
-    said = [canonical(given.get(key)) for key in words.GUARD_WORDS]
-    route = word(given, "route", accepted.ROUTES)
-    mode = word(given, "mode", accepted.MODES)
-    decision = word(given, "decision", accepted.DECISIONS)
+    values = [canonical(given.get(key)) for key in words.GUARD_WORDS]
+    route = word(given, "route", limits.ROUTES)
+    mode = word(given, "mode", limits.MODES)
+    decision = word(given, "decision", limits.DECISIONS)
     return (
         Transition(
-            origin=record.arrival.origin,
+            origin=record.context.origin,
             time_ns=record.time_ns,
             prompt_id=record.prompt,
-            assignment_ids=record.arrival.origin.assignment_ids,
+            assignment_ids=record.context.origin.assignment_ids,
             deny_listed=found.deny_listed,
             guard=words.GUARD,
             sequence=None,
             ordinal=ordinal,
             route=Route.INTERACTIVE_FOREGROUND if route is None else route,
             mode=fields.required(mode, "mode", found.deny_listed),
-            phase_from=word(given, "phase_before", accepted.PHASES),
-            phase_to=word(given, "phase_after", accepted.PHASES),
+            phase_from=word(given, "phase_before", limits.PHASES),
+            phase_to=word(given, "phase_after", limits.PHASES),
             decision=fields.required(decision, "decision", found.deny_listed),
-            reset_reason=word(given, "reset_reason", accepted.RESET_REASONS),
-            failure_bucket=word(given, "failure_count_bucket", accepted.FAILURE_BUCKETS),
-            batch_bucket=word(given, "batch_count_bucket", accepted.BATCH_BUCKETS),
+            reset_reason=word(given, "reset_reason", limits.RESET_REASONS),
+            failure_bucket=word(given, "failure_count_bucket", limits.FAILURE_BUCKETS),
+            batch_bucket=word(given, "batch_count_bucket", limits.BATCH_BUCKETS),
             batch_complete=None,
-            tool_type=word(given, "tool_type", accepted.TOOL_TYPES),
-            terminal_status=word(given, "terminal_status", accepted.TERMINAL_STATUSES),
-            execution_status=word(given, words.EXECUTION_STATUS, accepted.EXECUTION_STATUSES),
-            error_type=fields.name(given, words.ERROR_TYPE, accepted.ERROR_TYPE_NAME),
+            tool_type=word(given, "tool_type", limits.TOOL_TYPES),
+            terminal_status=word(given, "terminal_status", limits.TERMINAL_STATUSES),
+            execution_status=word(given, words.EXECUTION_STATUS, limits.EXECUTION_STATUSES),
+            error_type=fields.name(given, words.ERROR_TYPE, limits.ERROR_TYPE_NAME),
             history_preserved=None,
-            told_apart_by=" ".join([str(record.time_ns), str(ordinal), *said]),
+            discriminator=" ".join([str(record.time_ns), str(ordinal), *values]),
         ),
     )
 
 
-_OF_ANY = {words.EVENT_NAME, words.EVENT_TIME, words.SESSION_ID}
-_OF_A_PROMPT = _OF_ANY | {words.PROMPT_ID}
-_OF_A_GUARD = _OF_ANY | set(words.GUARD_WORDS) | set(words.RECORD_WORDS)
+_COMMON_ATTRIBUTES = {words.EVENT_NAME, words.EVENT_TIME, words.SESSION_ID}
+_PROMPT_ATTRIBUTES = _COMMON_ATTRIBUTES | {words.PROMPT_ID}
+_GUARD_ATTRIBUTES = _COMMON_ATTRIBUTES | set(words.GUARD_WORDS) | set(words.RECORD_WORDS)
 GUARD_EVENT = "qwen-code.repeated_tool_failure_guard"
 
-EVENTS: Mapping[str, Event] = {
-    "session.start": Event(_OF_ANY, _session),
-    "qwen-code.user_prompt": Event(_OF_A_PROMPT, _start),
-    "qwen-code.api_response": Event(
-        _OF_A_PROMPT | {words.INPUT_TOKENS, words.OUTPUT_TOKENS, words.RESPONSE_ID, words.SUBAGENT},
+EVENTS: Mapping[str, EventType] = {
+    "session.start": EventType(_COMMON_ATTRIBUTES, _session),
+    "qwen-code.user_prompt": EventType(_PROMPT_ATTRIBUTES, _start),
+    "qwen-code.api_response": EventType(
+        _PROMPT_ATTRIBUTES
+        | {words.INPUT_TOKENS, words.OUTPUT_TOKENS, words.RESPONSE_ID, words.SUBAGENT},
         _answer,
     ),
-    "qwen-code.api_error": Event(_OF_A_PROMPT, _failure),
-    "qwen-code.tool_call": Event(_OF_A_PROMPT | {words.CALL_ID, words.EXECUTION_STATUS}, _call),
-    "qwen-code.conversation_finished": Event(_OF_ANY | {words.TURNS}, _finish),
-    "loop_detected": Event(_OF_A_PROMPT | {words.LOOP_TYPE}, _loop),
-    GUARD_EVENT: Event(_OF_A_GUARD, _transition),
+    "qwen-code.api_error": EventType(_PROMPT_ATTRIBUTES, _failure),
+    "qwen-code.tool_call": EventType(
+        _PROMPT_ATTRIBUTES | {words.CALL_ID, words.EXECUTION_STATUS}, _call
+    ),
+    "qwen-code.conversation_finished": EventType(_COMMON_ATTRIBUTES | {words.TURNS}, _finish),
+    "loop_detected": EventType(_PROMPT_ATTRIBUTES | {words.LOOP_TYPE}, _loop),
+    GUARD_EVENT: EventType(_GUARD_ATTRIBUTES, _transition),
 }

@@ -1,6 +1,6 @@
-"""The guard against a provider that sends a tool call again under an id that was answered."""
+"""Duplicate call id: the guard against a provider that replays a call under a used id."""
 
-from reducer.guards.duplicate_call_id.events import (
+from guardwave.reducer.guards.duplicate_call_id.events import (
     BatchProposed,
     CallAction,
     CallVerdict,
@@ -9,12 +9,13 @@ from reducer.guards.duplicate_call_id.events import (
     PromptStarted,
     TurnOutcome,
 )
-from reducer.guards.duplicate_call_id.reduction import (
+from guardwave.reducer.guards.duplicate_call_id.reduction import (
     DuplicateCallIdStep,
     Event,
+    decide,
     reduce,
 )
-from reducer.guards.duplicate_call_id.state import (
+from guardwave.reducer.guards.duplicate_call_id.state import (
     GENERATED_PREFIX,
     GUARD,
     SCHEMA,
@@ -39,6 +40,7 @@ __all__ = [
     "HistorySeeded",
     "PromptStarted",
     "TurnOutcome",
+    "decide",
     "dump",
     "reduce",
     "restore",

@@ -1,16 +1,21 @@
-"""What the duplicate-call-id guard is told, and what it says about each call."""
+"""Duplicate-call-id events: the input of the guard, and its verdict on each call."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from reducer.guards.calls import ToolCall
-from reducer.guards.mistakes import check_each, check_flag, check_responses, mistaken
-from reducer.vocabulary import Mode, Route
+from guardwave.reducer.guards.argument_errors import (
+    argument_error,
+    check_flag,
+    check_responses,
+    check_tuple,
+)
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.vocabulary import Mode, Route
 
 
 class CallAction(StrEnum):
-    """What a host does with one call."""
+    """The action of the host for one call."""
 
     EXECUTE = "execute"
     SYNTHETIC = "synthetic"
@@ -19,7 +24,7 @@ class CallAction(StrEnum):
 
 
 class TurnOutcome(StrEnum):
-    """How the turn goes on: the breaker fails it where a person waits, else ends it quietly."""
+    """The end of the turn: the breaker fails it if a person waits, else ends it quietly."""
 
     CONTINUE = "continue"
     LOOP_DETECTED_ERROR = "loop_detected_error"
@@ -27,11 +32,11 @@ class TurnOutcome(StrEnum):
 
 
 class CallVerdict(NamedTuple):
-    """What becomes of one call.
+    """The verdict on one call.
 
-    `raw_id` is the provider's id, None when it sent none. `call_id` is the name under which the
-    call and its answer stand in the transcript: None for a call that gets no answer, and in off
-    and shadow the provider's own id, since those change nothing.
+    `raw_id` is the provider's id, None when it sent none. `call_id` is the name of the call and its
+    answer in the transcript. It is None for a call without an answer; in off and shadow, which
+    change nothing, it is the provider's own id.
     """
 
     raw_id: str | None
@@ -41,31 +46,31 @@ class CallVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryCall:
-    """A call of the transcript, under the id that stands there."""
+    """A call of the transcript, under its id there."""
 
     call: ToolCall
     is_answered: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.call, ToolCall):
-            raise mistaken("call", self.call, "pass a ToolCall (reducer.guards.calls)")
+            raise argument_error("call", self.call, "pass a ToolCall (guardwave.guards)")
         check_flag("is_answered", self.is_answered)
 
 
 @dataclass(frozen=True, slots=True)
 class HistorySeeded:
-    """The session's transcript, oldest call first: after a start, a restart or a reconnect."""
+    """The session's transcript, oldest call first, after a start, a restart or a reconnect."""
 
     entries: tuple[HistoryCall, ...]
 
     def __post_init__(self) -> None:
-        remedy = "pass a tuple of HistoryCall (reducer.guards.duplicate_call_id)"
-        check_each("entries", self.entries, HistoryCall, remedy)
+        remedy = "pass a tuple of HistoryCall (guardwave.guards.duplicate_call_id)"
+        check_tuple("entries", self.entries, HistoryCall, remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptStarted:
-    """A new prompt began. Its mode and route are those before unless they are given."""
+    """A new prompt began. Without a mode or route it keeps the present one."""
 
     mode: Mode | None = None
     route: Route | None = None
@@ -73,7 +78,7 @@ class PromptStarted:
 
 @dataclass(frozen=True, slots=True)
 class BatchProposed:
-    """The calls of one batch in order, per model response, before any of them runs."""
+    """The calls of one batch in order, for each model response, before any of them runs."""
 
     responses: tuple[tuple[ToolCall, ...], ...]
 
@@ -87,6 +92,6 @@ class BatchProposed:
 
 
 _RESPONSES = (
-    "pass a tuple of ToolCall (reducer.guards.calls) for each model response, "
+    "pass a tuple of ToolCall (guardwave.guards) for each model response, "
     "as in BatchProposed(((call,),))"
 )

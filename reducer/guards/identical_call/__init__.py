@@ -1,6 +1,6 @@
-"""The limit on identical calls, with a turn without tools before it."""
+"""Identical call: the limit on equal calls, with a turn without tools before it."""
 
-from reducer.guards.identical_call.events import (
+from guardwave.reducer.guards.identical_call.events import (
     BatchSettled,
     Budget,
     CallsProposed,
@@ -13,11 +13,13 @@ from reducer.guards.identical_call.events import (
     TurnMode,
     TurnStarted,
 )
-from reducer.guards.identical_call.reduction import (
+from guardwave.reducer.guards.identical_call.reduction import (
     IdenticalCallStep,
+    propose,
     reduce,
+    settle,
 )
-from reducer.guards.identical_call.state import (
+from guardwave.reducer.guards.identical_call.state import (
     GUARD,
     LEAST_THRESHOLD,
     MAX_EVIDENCE_RESETS,
@@ -48,6 +50,8 @@ __all__ = [
     "TurnMode",
     "TurnStarted",
     "dump",
+    "propose",
     "reduce",
     "restore",
+    "settle",
 ]

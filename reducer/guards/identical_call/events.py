@@ -1,13 +1,13 @@
-"""What the identical-call guard is told, and the closed words of what it says."""
+"""Identical-call events: the input of the guard, and the closed words of its answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from reducer.guards.calls import ToolCall
-from reducer.guards.mistakes import check_each, check_evidence
-from reducer.guards.texts import BUDGET_NOTE, REPETITION_NOTE
-from reducer.vocabulary import Mode, Route
+from guardwave.reducer.guards.argument_errors import check_evidence, check_tuple
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.guards.messages import BUDGET_NOTE, REPETITION_NOTE
+from guardwave.reducer.vocabulary import Mode, Route
 
 
 class TurnMode(StrEnum):
@@ -18,14 +18,14 @@ class TurnMode(StrEnum):
 
 
 class SynthesisCause(StrEnum):
-    """Why the model is asked to conclude."""
+    """The reason to ask the model for a conclusion."""
 
     BUDGET = "budget"
     REPETITION = "repetition"
 
 
 class Budget(StrEnum):
-    """Where the run stands in its own budget, as the host knows before a model turn."""
+    """The state of the run's own budget, which the host knows before a model turn."""
 
     NONE = "none"
     RESERVE = "reserve"
@@ -33,14 +33,14 @@ class Budget(StrEnum):
 
 
 class Failure(StrEnum):
-    """Why a run failed. `budget_exceeded` in a synthesis turn means that it broke the reserve."""
+    """The reason why a run failed: a loop, or a budget (in a synthesis turn, its reserve)."""
 
     TOOL_LOOP_DETECTED = "tool_loop_detected"
     BUDGET_EXCEEDED = "budget_exceeded"
 
 
 class RunAction(StrEnum):
-    """What a host does next: nothing of note, run the whole batch, end the run, or fail it."""
+    """The next action of the host: none, run the whole batch, end the run, or fail it."""
 
     NONE = "none"
     DISPATCH = "dispatch"
@@ -50,9 +50,9 @@ class RunAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How one model turn is asked for.
+    """The form of one model turn.
 
-    A normal turn with a cause is one of warn: the note is added and the tools stay on.
+    A normal turn with a cause is a turn of warn: it has the note and keeps its tools.
     """
 
     mode: TurnMode = TurnMode.NORMAL
@@ -60,7 +60,7 @@ class Turn:
 
     @property
     def note(self) -> str | None:
-        """The platform note of this turn: part of its request alone, kept nowhere."""
+        """The platform note of this turn, which is part of its request only and never stored."""
         match self.cause:
             case SynthesisCause.BUDGET:
                 return BUDGET_NOTE
@@ -72,7 +72,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A new run began: it counts from zero. Its mode and route are those before unless given."""
+    """A new run began and counts from zero. Without a mode or route it keeps the present one."""
 
     mode: Mode | None = None
     route: Route | None = None
@@ -80,27 +80,32 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """The model is about to be called, for a turn or once more after its call failed."""
+    """The host is about to call the model, for a new turn or again after a failed call."""
 
     budget: Budget = Budget.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class CallsProposed:
-    """The model answered with these calls, none of which has run; with none it has concluded."""
+    """The model answered with these calls and none has run; without calls it has concluded."""
 
     calls: tuple[ToolCall, ...] = ()
 
     def __post_init__(self) -> None:
-        check_each("calls", self.calls, ToolCall, "pass a tuple of ToolCall (reducer.guards.calls)")
+        check_tuple(
+            "calls",
+            self.calls,
+            ToolCall,
+            "pass a tuple of ToolCall (guardwave.guards)",
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSettled:
-    """The batch is complete, at once, after an approval or after a crash.
+    """The batch is complete: at once, after an approval, or after a crash.
 
-    `evidence` maps a call's id to a key of what it brought: an opaque digest that changes when
-    the content does. Only the digest of the key is kept.
+    `evidence` maps a call's id to an opaque digest of its result, which changes with the content.
+    The state keeps only a digest of that digest.
     """
 
     evidence: Mapping[str, str | None] = field(default_factory=dict)

@@ -1,22 +1,20 @@
-"""The guard against a tool that fails in the same way again and again."""
+"""Repeated failure: the guard against a tool that keeps failing in the same way."""
 
-from reducer.guards.repeated_failure.outcome import (
+from guardwave.reducer.guards.repeated_failure.outcome import (
     CallOutcome,
     FailureKey,
     Observation,
-)
-from reducer.guards.repeated_failure.receipts import (
     Receipt,
     SettledBatch,
     settle,
 )
-from reducer.guards.repeated_failure.reduction import (
+from guardwave.reducer.guards.repeated_failure.reduction import (
     FailureAction,
     PromptStarted,
     RepeatedFailureStep,
     reduce,
 )
-from reducer.guards.repeated_failure.state import (
+from guardwave.reducer.guards.repeated_failure.state import (
     BATCH_LIMIT,
     FAILURE_LIMIT,
     GUARD,

@@ -1,21 +1,29 @@
-"""The guard against a tool that fails in the same way again and again (docs/guards)."""
+"""Repeated failure, step by step: the state and the decision after each batch (`docs/guards`)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from reducer.guards import texts
-from reducer.guards.mistakes import mistaken
-from reducer.guards.repeated_failure.outcome import CountedFailure, weigh
-from reducer.guards.repeated_failure.receipts import SettledBatch
-from reducer.guards.repeated_failure.state import (
+from guardwave.reducer.guards import messages
+from guardwave.reducer.guards.argument_errors import argument_error
+from guardwave.reducer.guards.repeated_failure.outcome import (
+    CountedFailure,
+    SettledBatch,
+    classify_batch,
+)
+from guardwave.reducer.guards.repeated_failure.state import (
     BATCH_LIMIT,
     FAILURE_LIMIT,
     GUARD,
     RepeatedFailure,
 )
-from reducer.guards.transition import BatchBucket, FailureBucket, Transition, is_identifier
-from reducer.vocabulary import (
+from guardwave.reducer.guards.transition import (
+    BatchBucket,
+    FailureBucket,
+    Transition,
+    is_identifier,
+)
+from guardwave.reducer.vocabulary import (
     Decision,
     ExecutionStatus,
     GuardPhase,
@@ -29,11 +37,11 @@ from reducer.vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class PromptStarted:
-    """A new prompt began: the streak, the latch and a disabled enforcement end."""
+    """A new prompt began. It ends the streak, the latch and a disabled enforcement."""
 
 
 class FailureAction(StrEnum):
-    """What the host must do now (docs/guards)."""
+    """The action of the host (`docs/guards`)."""
 
     NONE = "none"
     REMIND = "remind"
@@ -46,18 +54,18 @@ class FailureAction(StrEnum):
 
     @property
     def loop_type(self) -> LoopType | None:
-        """Under which word a stop is recorded, once for the turn; None when it goes on."""
+        """The word that records a stop, once for the turn; None while the turn goes on."""
         return LoopType.REPEATED_TOOL_EXECUTION_FAILURE if self is FailureAction.STOP else None
 
 
 _TEXTS = {
-    FailureAction.REMIND: texts.REPEATED_FAILURE_REMINDER,
-    FailureAction.STOP: texts.REPEATED_FAILURE_STOP,
+    FailureAction.REMIND: messages.REPEATED_FAILURE_REMINDER,
+    FailureAction.STOP: messages.REPEATED_FAILURE_STOP,
 }
 
 
 class RepeatedFailureStep(NamedTuple):
-    """The state after an event, what to report (one transition or none), and what to do."""
+    """The state after an event, with at most one transition and the host's action."""
 
     state: RepeatedFailure
     transitions: tuple[Transition, ...] = ()
@@ -65,25 +73,28 @@ class RepeatedFailureStep(NamedTuple):
 
 
 def reduce(state: RepeatedFailure, event: SettledBatch | PromptStarted) -> RepeatedFailureStep:
-    """Return the step after one settled batch, in the order of docs/guards.
+    """Return the step after one event, by the rules of `docs/guards` in their order.
 
     Raises:
-        ValueError: the state or the event is of another type. Malformed observations never
+        ValueError: the state or the event is of a wrong type. Malformed observations never
             raise here.
     """
     if not isinstance(state, RepeatedFailure):
-        remedy = "pass what RepeatedFailure.start (reducer.guards.repeated_failure) or a step gave"
-        raise mistaken("state", state, remedy)
+        remedy = (
+            "pass the result of RepeatedFailure.start (guardwave.guards.repeated_failure) "
+            "or of a step"
+        )
+        raise argument_error("state", state, remedy)
     match event:
         case SettledBatch():
             return _after_batch(state, event)
         case PromptStarted():
             return RepeatedFailureStep(RepeatedFailure.start(state.mode, route=state.route))
         case _:
-            raise mistaken(
+            raise argument_error(
                 "event",
                 event,
-                "pass a SettledBatch or PromptStarted of reducer.guards.repeated_failure",
+                "pass a SettledBatch or PromptStarted of guardwave.guards.repeated_failure",
             )
 
 
@@ -94,20 +105,20 @@ def _after_batch(state: RepeatedFailure, batch: SettledBatch) -> RepeatedFailure
     if boundary is not None:
         is_disabling = boundary is ResetReason.UNRELIABLE_INPUT
         return _reset(state, batch, boundary, is_disabling=is_disabling)
-    weighed = weigh(batch.observations)
-    if weighed.reason is not None:
-        return _reset(state, batch, weighed.reason, is_disabling=weighed.is_disabling)
-    if not weighed.failures:
-        if state.key is not None and state.key.tool in weighed.succeeded:
+    calls = classify_batch(batch.observations)
+    if calls.reason is not None:
+        return _reset(state, batch, calls.reason, is_disabling=calls.is_disabling)
+    if not calls.failures:
+        if state.key is not None and state.key.tool in calls.succeeded:
             return _reset(state, batch, ResetReason.SUCCESS)
         return RepeatedFailureStep(state)
-    if any(failure.key != weighed.failures[0].key for failure in weighed.failures):
+    if any(failure.key != calls.failures[0].key for failure in calls.failures):
         return _reset(state, batch, ResetReason.MIXED)
-    return _count(state, weighed.failures)
+    return _count(state, calls.failures)
 
 
 def _boundary(batch: SettledBatch) -> ResetReason | None:
-    """Return why the batch says nothing about its tools at all: then it is not classified."""
+    """Return the reason why the batch cannot be classified at all, if there is one."""
     if not batch.is_input_reliable:
         return ResetReason.UNRELIABLE_INPUT
     if batch.has_external_input:
@@ -128,7 +139,7 @@ def _reset(
     )
     if after == state:
         return RepeatedFailureStep(state)
-    # The counts and the ordinal of what was dropped: those after it are always zero.
+    # The counts and the ordinal are those of the dropped streak; after a reset they are zero.
     transition = Transition(
         guard=GUARD,
         route=state.route,
@@ -163,7 +174,7 @@ def _count(state: RepeatedFailure, failures: tuple[CountedFailure, ...]) -> Repe
         is_enforcement_disabled=state.is_enforcement_disabled,
     )
     decision = _decision(after)
-    # The counts of the new state, unlike those of a reset.
+    # The counts are those of the new state, unlike in a reset.
     transition = Transition(
         guard=GUARD,
         route=state.route,
@@ -175,7 +186,7 @@ def _count(state: RepeatedFailure, failures: tuple[CountedFailure, ...]) -> Repe
         batch_count=BatchBucket.of(batch_count),
         candidate_ordinal=after.candidate_ordinal,
         is_batch_complete=True,
-        tool_type=_agreed(failures),
+        tool_type=_common_type(failures),
         terminal_status=TerminalStatus.ERROR,
         execution_status=ExecutionStatus.ERROR,
         error_type=key.error_type if is_identifier(key.error_type) else None,
@@ -191,7 +202,7 @@ def _next_phase(phase: GuardPhase, failure_count: int, batch_count: int) -> Guar
 
 
 def _decision(after: RepeatedFailure) -> Decision:
-    """Return the decision word of a counting step by mode and phase (docs/guards)."""
+    """Return the decision of a counting step by mode and phase (`docs/guards`)."""
     if after.phase is GuardPhase.TRACKING:
         return Decision.TRACKED
     if after.phase is GuardPhase.WARNED:
@@ -203,6 +214,6 @@ def _decision(after: RepeatedFailure) -> Decision:
 _ACTIONS = {Decision.WARNED: FailureAction.REMIND, Decision.STOPPED: FailureAction.STOP}
 
 
-def _agreed(failures: tuple[CountedFailure, ...]) -> ToolType | None:
+def _common_type(failures: tuple[CountedFailure, ...]) -> ToolType | None:
     types = {failure.tool_type for failure in failures}
     return types.pop() if len(types) == 1 else None

@@ -1,26 +1,26 @@
-"""Where the guard against repeated tool failures stands, and its snapshot."""
+"""Repeated-failure state: the streak of one prompt, and its snapshot."""
 
 from typing import NamedTuple
 
-from reducer.guards.modes import check_mode, check_route, mode_on
-from reducer.guards.repeated_failure.outcome import FailureKey
-from reducer.guards.snapshot import Document, Snapshot, beginning, seal, unseal
-from reducer.vocabulary import GuardPhase, Mode, Route
+from guardwave.reducer.guards.modes import check_mode, check_route, mode_on
+from guardwave.reducer.guards.repeated_failure.outcome import FailureKey
+from guardwave.reducer.guards.snapshot import Document, Snapshot, seal, start_settings, unseal
+from guardwave.reducer.vocabulary import GuardPhase, Mode, Route
 
 GUARD = "repeated_tool_failure"
 SCHEMA = 1
-# Part of the contract, not settings: evidence of one limit says nothing about another.
+# Part of the contract, not settings: evidence for one limit is none for another.
 FAILURE_LIMIT = 8
 BATCH_LIMIT = 2
 
 
 class RepeatedFailure(NamedTuple):
-    """Where the guard stands within one prompt; `start` makes it, `reduce` moves it.
+    """The guard within one prompt; `start` makes it, `reduce` moves it.
 
-    `mode` is the configured one, `off` on every route but the interactive foreground. `key` and
-    the counts describe the streak and are None and 0 in `idle`. `candidate_ordinal` numbers the
-    streaks of the prompt from 1, `last_ordinal` is the newest one given. With
-    `is_enforcement_disabled` enforce behaves as warn until the prompt ends.
+    `mode` is the configured mode, `off` on every route but the interactive foreground. `key` and
+    the counts describe the streak; in `idle` they are None and 0. `candidate_ordinal` numbers the
+    streaks of the prompt from 1, and `last_ordinal` is the newest number. With
+    `is_enforcement_disabled` enforce behaves like warn until the prompt ends.
     """
 
     mode: Mode
@@ -38,7 +38,7 @@ class RepeatedFailure(NamedTuple):
         """Return the guard of a new prompt.
 
         Raises:
-            ValueError: the mode or the route is a plain text (parse_mode, Route.parse).
+            ValueError: the mode or the route is a plain text; use parse_mode and Route.parse.
         """
         check_mode(GUARD, mode)
         check_route(route)
@@ -68,14 +68,14 @@ def dump(state: RepeatedFailure) -> Document:
 def restore(document: Document) -> RepeatedFailure:
     """Return the state that `dump` wrote.
 
-    One of a newer schema gives a fresh state of its mode that never stops.
+    A document of a newer schema gives a new state of its mode with enforcement disabled.
 
     Raises:
-        ValueError: the document is damaged, or no state the guard can be in; naming the field.
+        ValueError: the document is damaged, or no possible state of the guard; it names the field.
     """
     snapshot = unseal(document, guard=GUARD, schema=SCHEMA)
     if snapshot is None:
-        mode, route = beginning(document)
+        mode, route = start_settings(document)
         return RepeatedFailure.start(mode, route=route)._replace(is_enforcement_disabled=True)
     route = snapshot.word("route", Route)
     state = RepeatedFailure(
@@ -106,7 +106,7 @@ def _key(snapshot: Snapshot) -> FailureKey | None:
 
 
 def _contradiction(state: RepeatedFailure) -> tuple[str, str] | None:
-    """Return the first field that contradicts the phase, for no stop may come of a broken one."""
+    """Return the first field that contradicts the phase: a broken state must never stop a turn."""
     least_failures, least_batches = _LEAST[state.phase]
     is_idle = state.phase is GuardPhase.IDLE
     checks = (
@@ -125,7 +125,7 @@ def _contradiction(state: RepeatedFailure) -> tuple[str, str] | None:
     return next(((name, expected) for name, expected, holds in checks if not holds), None)
 
 
-# What a streak has at least in each phase: one failure and one batch more than before.
+# The least failures and batches of a streak in each phase.
 _LEAST = {
     GuardPhase.IDLE: (0, 0),
     GuardPhase.TRACKING: (1, 1),

@@ -1,9 +1,9 @@
-"""The side-effect duplicate guard: what has an effect is done twice only if a person says so.
+"""Side-effect duplicate: the guard that repeats an effect only if a person agrees.
 
-`SideEffectDuplicate.start` makes a state, `reduce` takes one event; all time comes with the events.
+`SideEffectDuplicate.start` makes a state and `reduce` takes one event. All time comes with events.
 """
 
-from reducer.guards.side_effect.events import (
+from guardwave.reducer.guards.side_effect.events import (
     Decided,
     Event,
     FirstUseToKeep,
@@ -14,8 +14,14 @@ from reducer.guards.side_effect.events import (
     SideEffectStep,
     ThreadEnded,
     Verdict,
+    check_call,
+    check_channel,
+    check_layers,
+    check_request,
+    check_text,
+    check_time,
 )
-from reducer.guards.side_effect.ladder import (
+from guardwave.reducer.guards.side_effect.ladder import (
     DEFAULT_LADDER,
     UNDECLARED,
     Action,
@@ -26,10 +32,9 @@ from reducer.guards.side_effect.ladder import (
     Scope,
     ToolDeclaration,
 )
-from reducer.guards.side_effect.reduction import (
-    reduce,
-)
-from reducer.guards.side_effect.repeat import (
+from guardwave.reducer.guards.side_effect.proposal import BatchContext, Case, batch_context, judge
+from guardwave.reducer.guards.side_effect.reduction import reduce, settle
+from guardwave.reducer.guards.side_effect.repeat import (
     DuplicateError,
     FirstUse,
     Incident,
@@ -37,24 +42,20 @@ from reducer.guards.side_effect.repeat import (
     Question,
     Repeat,
 )
-from reducer.guards.side_effect.semantic import (
-    Candidate,
-    CandidateFinder,
-    find_candidate,
-)
-from reducer.guards.side_effect.snapshot import (
-    dump,
-    restore,
-)
-from reducer.guards.side_effect.state import (
+from guardwave.reducer.guards.side_effect.request import WorkingCopy
+from guardwave.reducer.guards.side_effect.snapshot import dump, restore
+from guardwave.reducer.guards.side_effect.state import (
     GUARD,
     SCHEMA,
     CallStatus,
     SideEffectDuplicate,
 )
-from reducer.guards.side_effect.xid import (
+from guardwave.reducer.guards.side_effect.xid import (
+    Candidate,
+    CandidateFinder,
     FirstUseStore,
     XidDeclaration,
+    find_candidate,
     first_use,
     xid_of,
 )
@@ -66,9 +67,11 @@ __all__ = [
     "UNDECLARED",
     "Action",
     "ApprovalScope",
+    "BatchContext",
     "CallStatus",
     "Candidate",
     "CandidateFinder",
+    "Case",
     "Decided",
     "DuplicateError",
     "Event",
@@ -92,11 +95,21 @@ __all__ = [
     "ThreadEnded",
     "ToolDeclaration",
     "Verdict",
+    "WorkingCopy",
     "XidDeclaration",
+    "batch_context",
+    "check_call",
+    "check_channel",
+    "check_layers",
+    "check_request",
+    "check_text",
+    "check_time",
     "dump",
     "find_candidate",
     "first_use",
+    "judge",
     "reduce",
     "restore",
+    "settle",
     "xid_of",
 ]

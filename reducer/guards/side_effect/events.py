@@ -1,30 +1,30 @@
-"""What a host tells the side-effect guard, and what the guard answers."""
+"""Side-effect events: the input from a host with its checks, and the answer of the guard."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from reducer.guards.calls import ToolCall
-from reducer.guards.mistakes import check_flag, mistaken
-from reducer.guards.modes import check_mode, check_route
-from reducer.guards.side_effect.ladder import UNDECLARED, ToolDeclaration
-from reducer.guards.side_effect.repeat import (
+from guardwave.reducer.guards.argument_errors import argument_error, check_flag
+from guardwave.reducer.guards.calls import ToolCall
+from guardwave.reducer.guards.modes import check_mode, check_route
+from guardwave.reducer.guards.side_effect.ladder import UNDECLARED, ToolDeclaration
+from guardwave.reducer.guards.side_effect.repeat import (
     DuplicateError,
     FirstUse,
     Incident,
     Question,
     Repeat,
 )
-from reducer.guards.side_effect.semantic import Candidate
-from reducer.guards.side_effect.state import GUARD, CallStatus, SideEffectDuplicate
-from reducer.guards.transition import Transition
-from reducer.vocabulary import ExecutionStatus, Mode, Route
+from guardwave.reducer.guards.side_effect.state import GUARD, CallStatus, SideEffectDuplicate
+from guardwave.reducer.guards.side_effect.xid import Candidate
+from guardwave.reducer.guards.transition import Transition
+from guardwave.reducer.vocabulary import ExecutionStatus, Mode, Route
 
 MOST_CHANNEL = 64
 
 
 class Verdict(StrEnum):
-    """What the host does with a call."""
+    """The verdict on a call, which the host carries out."""
 
     EXECUTE = "execute"
     EXECUTE_WITH_INCIDENT = "execute_with_incident"
@@ -48,12 +48,12 @@ _RUNNING = frozenset({Verdict.EXECUTE, Verdict.EXECUTE_WITH_INCIDENT, Verdict.EX
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The model asked for a call; nothing ran yet. Calls of one step come one after the other.
+    """The model asked for a call and nothing ran yet. Calls of one step come one after the other.
 
-    `request` holds the calls of an agent and of its sub-agents, `thread` spans requests. `call`
-    bears the host's own id, unique within the request. `now_ms` is milliseconds since 1970-01-01
-    UTC. `is_approved` says that a person approved this very call before. `first_use` is what the
-    host's store held under `xid`, `candidate` what its finder proposed.
+    `request` is the id of a request of an agent and its sub-agents, `thread` spans requests. `call`
+    carries the host's own id, unique within the request. `now_ms` counts milliseconds since
+    1970-01-01 UTC. `is_approved` means that a person approved this very call before. `first_use` is
+    the entry of the host's store under `xid`, `candidate` the proposal of the host's finder.
     """
 
     call: ToolCall
@@ -79,7 +79,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A call's execution settled, with the status frozen at that moment; None when not known."""
+    """A call's execution settled, with the status frozen at that moment, or None if unknown."""
 
     call_id: str
     request: str
@@ -89,9 +89,9 @@ class Settled:
     def __post_init__(self) -> None:
         status = self.execution_status
         if not (status is None or isinstance(status, ExecutionStatus)):
-            # A plain text would be taken for a failure, and the next repeat for the first run.
-            remedy = "pass an ExecutionStatus (reducer.vocabulary), or None for one not known"
-            raise mistaken("execution_status", status, remedy)
+            # A plain text would count as a failure, and the next repeat as the first run.
+            remedy = "pass an ExecutionStatus (guardwave.guards), or None for an unknown one"
+            raise argument_error("execution_status", status, remedy)
         check_request(self.request)
         check_time(self.now_ms)
 
@@ -113,9 +113,9 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class PromptStarted:
-    """A new prompt began: its mode and route hold from here on, what was done stays known.
+    """A new prompt began with its mode and route. The guard remembers earlier calls.
 
-    A disabled enforcement ends.
+    It ends a disabled enforcement.
     """
 
     mode: Mode
@@ -128,7 +128,7 @@ class PromptStarted:
 
 @dataclass(frozen=True, slots=True)
 class RequestEnded:
-    """A request ended: its calls, refusals and open questions are dropped."""
+    """A request ended. The guard forgets its calls, refusals and open questions."""
 
     request: str
 
@@ -138,31 +138,33 @@ class RequestEnded:
 
 @dataclass(frozen=True, slots=True)
 class ThreadEnded:
-    """A thread ended: what was done in it is dropped."""
+    """A thread ended. The guard forgets the first runs in it."""
 
     thread: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.thread, str):
-            raise mistaken("thread", self.thread, "pass the host's id of the thread as a text")
+            raise argument_error(
+                "thread", self.thread, "pass the host's id of the thread as a text"
+            )
 
 
 Event: TypeAlias = Proposed | Settled | Decided | PromptStarted | RequestEnded | ThreadEnded
 
 
 class FirstUseToKeep(NamedTuple):
-    """What the host writes into its store under `xid`, unless an unexpired use is there."""
+    """An entry for the host's store under `xid`, unless an unexpired use is there."""
 
     xid: str
     use: FirstUse
 
 
 class SideEffectStep(NamedTuple):
-    """The new state, and what the host does.
+    """The new state, and the answer for the host.
 
-    `verdict` is None for an event that is about no decision. `text` is for the model in place of
-    a result. `question` is a new one to put. `resolved` are other calls of the request whose open
-    questions a refusal answered too. `diagnostic` is for the operator.
+    `verdict` is None for an event without a decision. `text` goes to the model in place of a
+    result. `question` is a new question for a person. `resolved` are other calls of the request
+    whose open questions a refusal answered too. `diagnostic` is for the operator.
     """
 
     state: SideEffectDuplicate
@@ -180,57 +182,57 @@ class SideEffectStep(NamedTuple):
 
 
 def check_call(call: object) -> None:
-    """Raise ValueError for what is no call, or one whose tool is no text."""
+    """Raise ValueError unless the value is a call whose tool is a text."""
     if not isinstance(call, ToolCall):
-        raise mistaken("call", call, "pass a ToolCall (reducer.guards.calls)")
+        raise argument_error("call", call, "pass a ToolCall (guardwave.guards)")
     if not isinstance(call.tool, str):
-        raise mistaken("tool", call.tool, "pass its resolved name as a text")
+        raise argument_error("tool", call.tool, "pass its resolved name as a text")
 
 
 def check_text(field: str, found: object) -> None:
-    """Raise ValueError for what is neither a text nor None."""
+    """Raise ValueError unless the value is a text or None."""
     if not (found is None or isinstance(found, str)):
-        raise mistaken(field, found, "pass a text, or None for none")
+        raise argument_error(field, found, "pass a text, or None for none")
 
 
 def check_request(request: object) -> None:
-    """Raise ValueError for a request without a name."""
+    """Raise ValueError unless the request has a name."""
     if not isinstance(request, str):
-        raise mistaken("request", request, "pass the host's id of the request as a text")
+        raise argument_error("request", request, "pass the host's id of the request as a text")
     if not request.strip():
         raise ValueError("request is blank; name the request, or all of them would be compared")
 
 
 def check_channel(channel: object) -> None:
-    """Raise ValueError for what is neither a short printable word nor None."""
+    """Raise ValueError unless the channel is a short printable word or None."""
     if channel is None:
         return
     if not (
         isinstance(channel, str) and 1 <= len(channel) <= MOST_CHANNEL and channel.isprintable()
     ):
         raise ValueError(
-            f"channel is no text of 1 to {MOST_CHANNEL} printable characters; name it by a word"
+            f"channel is not a text of 1 to {MOST_CHANNEL} printable characters; name it by a word"
         )
 
 
 def check_time(now_ms: object) -> None:
-    """Raise ValueError for what is no whole number of milliseconds."""
+    """Raise ValueError unless the time is a whole number of milliseconds."""
     if type(now_ms) is not int:
         remedy = "pass whole milliseconds since 1970-01-01 UTC (time.time_ns() // 1_000_000)"
-        raise mistaken("now_ms", now_ms, remedy)
+        raise argument_error("now_ms", now_ms, remedy)
 
 
 def check_layers(declaration: object, first_use: object, xid: object, candidate: object) -> None:
-    """Raise ValueError for what the identity layers of a call can't be read from."""
+    """Raise ValueError unless the identity layers of a call are readable."""
     if not isinstance(declaration, ToolDeclaration):
-        remedy = "pass a ToolDeclaration (reducer.guards.side_effect)"
-        raise mistaken("declaration", declaration, remedy)
+        remedy = "pass a ToolDeclaration (guardwave.guards.side_effect)"
+        raise argument_error("declaration", declaration, remedy)
     check_text("xid", xid)
     if not (first_use is None or isinstance(first_use, FirstUse)):
-        remedy = "pass a FirstUse (reducer.guards.side_effect), or None for none"
-        raise mistaken("first_use", first_use, remedy)
+        remedy = "pass a FirstUse (guardwave.guards.side_effect), or None for none"
+        raise argument_error("first_use", first_use, remedy)
     if first_use is not None and xid is None:
         raise ValueError("first_use is given without the xid it was read under; pass both")
     if not (candidate is None or isinstance(candidate, Candidate)):
-        remedy = "pass a Candidate (reducer.guards.side_effect), or None for none"
-        raise mistaken("candidate", candidate, remedy)
+        remedy = "pass a Candidate (guardwave.guards.side_effect), or None for none"
+        raise argument_error("candidate", candidate, remedy)

@@ -1,4 +1,4 @@
-"""What a host declares: the rung and its reach, and for each tool whether a repeat does harm."""
+"""Ladder: the host's settings for repeats, and the declarations of its tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 class Action(StrEnum):
-    """The rung: what becomes of a repeat. `suspend` asks a person."""
+    """The rung for a repeat; `suspend` asks a person."""
 
     OFF = "off"
     WARN = "warn"
@@ -19,28 +19,28 @@ class Action(StrEnum):
 
 
 class Scope(StrEnum):
-    """Where a repeat is looked for: in one request with its sub-agents, or in a whole thread."""
+    """The reach of the search for repeats: one request with its sub-agents, or a whole thread."""
 
     REQUEST = "request"
     THREAD = "thread"
 
 
 class ApprovalScope(StrEnum):
-    """What an approval is for: the call until it succeeded, or one attempt whatever comes of it."""
+    """The reach of an approval: the call until it succeeds, or one attempt with any result."""
 
     CALL = "call"
     ATTEMPT = "attempt"
 
 
 class Idempotency(StrEnum):
-    """What a tool's own idempotency is keyed by."""
+    """The key of a tool's own idempotency."""
 
     CALL = "call"
     ARGS = "args"
 
 
 class IdempotencyWindow(StrEnum):
-    """How far a tool's own idempotency reaches."""
+    """The reach of a tool's own idempotency."""
 
     RUN = "run"
     THREAD = "thread"
@@ -49,7 +49,7 @@ class IdempotencyWindow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The settings of the guard. `ttl_ms` None: a first run counts for ever (docs/guards)."""
+    """The settings of the guard. Without a `ttl_ms` a first run never expires (`docs/guards`)."""
 
     action: Action = Action.SUSPEND
     scope: Scope = Scope.REQUEST
@@ -65,10 +65,10 @@ class Ladder:
 
     @classmethod
     def parse(cls, setting: str | Mapping[str, object]) -> "Ladder":
-        """Return the settings that a word or `{action, scope, ttl_ms, approvals}` names.
+        """Return the settings of a word or of `{action, scope, ttl_ms, approvals}`.
 
         Raises:
-            ValueError: an unknown word or key, naming the field, the value and what it may be.
+            ValueError: a word or key is unknown; it names the field, the value and the choices.
         """
         if isinstance(setting, str):
             return cls(action=_word("action", setting, Action))
@@ -84,15 +84,15 @@ class Ladder:
         )
 
     def is_expired(self, at_ms: int, now_ms: int) -> bool:
-        """Whether a run at `at_ms` is too long ago: strictly more than the ttl."""
+        """Whether a run at `at_ms` is longer ago than the ttl."""
         return self.ttl_ms is not None and now_ms - at_ms > self.ttl_ms
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDeclaration:
-    """What a tool says about repeats of itself; None where it says nothing.
+    """A tool's declaration about its repeats; None where it declares nothing.
 
-    A key of its own outranks everything, `side_effect` outranks `idempotent`, and a tool that
+    The tool's own key outranks everything, `side_effect` outranks `idempotent`, and a tool that
     declares nothing has a side effect.
     """
 
@@ -104,7 +104,7 @@ class ToolDeclaration:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the tool's own key deals with repeats, so that the guard has no say."""
+        """Whether the tool's own key handles repeats, so that the guard leaves it alone."""
         return (
             bool(self.idempotency_key_fields)
             or self.idempotency is Idempotency.ARGS
@@ -113,14 +113,14 @@ class ToolDeclaration:
 
     @property
     def has_side_effect(self) -> bool:
-        """Whether carrying the tool out twice does something twice."""
+        """Whether running the tool twice has an effect twice."""
         if self.side_effect is not None:
             return self.side_effect
         return self.idempotent is not True
 
     @property
     def is_silent(self) -> bool:
-        """Whether the tool is taken for one with a side effect only because it says nothing."""
+        """Whether the tool counts as one with a side effect only because it declares nothing."""
         return self.side_effect is None and self.idempotent is None
 
 

@@ -1,22 +1,22 @@
-"""What the guard says about a repeat: to the host, to the model, and to the person it asks."""
+"""Repeats: a repeated call as incident, typed error and question to a person."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from reducer.guards import texts
-from reducer.guards.side_effect.ladder import Action
+from guardwave.reducer.guards import messages
+from guardwave.reducer.guards.side_effect.ladder import Action
 
 SOURCE = "duplicate-guard"
 CODE = "side_effect_duplicate"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# The last millisecond that a calendar of four-digit years can say.
+# The last millisecond of the year 9999, the last that datetime can hold.
 _LAST_MS = 253_402_300_799_999
 
 
 class Layer(StrEnum):
-    """By what a repeat was known: equal arguments, declared identity, or likeness."""
+    """The layer that shows a repeat: equal arguments, declared identity, or likeness."""
 
     ARGUMENTS = "arguments"
     XID = "xid"
@@ -26,8 +26,8 @@ class Layer(StrEnum):
 class FirstUse(NamedTuple):
     """The run that a later call repeats: ids and a time, never arguments or a result.
 
-    `at_ms` counts milliseconds since 1970-01-01 UTC. `channel` is the host's word for where the
-    request came from (an app, a bridge); None when it gave none.
+    `at_ms` counts milliseconds since 1970-01-01 UTC. `channel` is the host's word for the origin of
+    the request (an app, a bridge), or None.
     """
 
     call_id: str
@@ -37,7 +37,7 @@ class FirstUse(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """A call and the run it repeats. `digest` stands for its tool and arguments."""
+    """A call and the run it repeats. `digest` replaces its tool and arguments."""
 
     call_id: str
     tool: str
@@ -48,7 +48,7 @@ class Repeat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """What the host writes down about a repeat; `action` is the rung that met it."""
+    """The host's record of a repeat; `action` is the rung that applied."""
 
     action: Action
     repeat: Repeat
@@ -73,9 +73,9 @@ class DuplicateError:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked before a repeat runs.
+    """The question to a person before a repeat runs.
 
-    The host shows the first call's result beside it, which it keeps under `repeat.first.call_id`.
+    The host shows the first call's result with it, which it keeps under `repeat.first.call_id`.
     """
 
     repeat: Repeat
@@ -83,12 +83,12 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The question, when and through which channel the first run was, and how to declare."""
+        """The question, with time and channel of the first run, and the hint on declarations."""
         likeness = self.repeat.layer is Layer.SEMANTIC
-        asked = texts.SIDE_EFFECT_LIKENESS if likeness else texts.SIDE_EFFECT_QUESTION
-        parts = [asked, _when(self.repeat.first)]
+        question = messages.SIDE_EFFECT_LIKENESS if likeness else messages.SIDE_EFFECT_QUESTION
+        parts = [question, _when(self.repeat.first)]
         if self.names_declaration:
-            parts.append(texts.SIDE_EFFECT_DECLARATION)
+            parts.append(messages.SIDE_EFFECT_DECLARATION)
         return " ".join(parts)
 
 

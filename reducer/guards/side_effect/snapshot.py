@@ -1,11 +1,11 @@
-"""The side-effect guard's state as JSON values, and back."""
+"""Side-effect snapshot: the guard's state as JSON values, and back."""
 
 from collections.abc import Mapping
 
-from reducer.guards.modes import mode_on
-from reducer.guards.side_effect.ladder import Action, ApprovalScope, Ladder, Scope
-from reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
-from reducer.guards.side_effect.state import (
+from guardwave.reducer.guards.modes import mode_on
+from guardwave.reducer.guards.side_effect.ladder import Action, ApprovalScope, Ladder, Scope
+from guardwave.reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
+from guardwave.reducer.guards.side_effect.state import (
     GUARD,
     SCHEMA,
     CallRecord,
@@ -17,8 +17,15 @@ from reducer.guards.side_effect.state import (
     Track,
     is_identity,
 )
-from reducer.guards.snapshot import Document, JsonValue, Snapshot, beginning, seal, unseal
-from reducer.vocabulary import GuardPhase, Mode, Route
+from guardwave.reducer.guards.snapshot import (
+    Document,
+    JsonValue,
+    Snapshot,
+    seal,
+    start_settings,
+    unseal,
+)
+from guardwave.reducer.vocabulary import GuardPhase, Mode, Route
 
 
 def dump(state: SideEffectDuplicate) -> Document:
@@ -42,39 +49,39 @@ def dump(state: SideEffectDuplicate) -> Document:
 
 
 def restore(document: object) -> SideEffectDuplicate:
-    """Return the state that a snapshot holds.
+    """Return the state of a snapshot.
 
-    One of a newer schema gives a fresh state of the same mode and route with the default ladder,
-    whose enforcement is disabled until the next prompt: it knows neither what was done nor how the
-    host set it.
+    A snapshot of a newer schema gives a new state of the same mode and route with the default
+    ladder. Its enforcement is disabled until the next prompt, because it knows neither the earlier
+    runs nor the host's settings.
 
     Raises:
-        ValueError: a damaged snapshot, naming the field.
+        ValueError: the snapshot is damaged; it names the field.
     """
-    found = unseal(document, guard=GUARD, schema=SCHEMA)
-    if found is None:
+    snapshot = unseal(document, guard=GUARD, schema=SCHEMA)
+    if snapshot is None:
         assert isinstance(document, Mapping)
-        start = beginning(document)
+        start = start_settings(document)
         fresh = SideEffectDuplicate.start(start.mode, route=start.route)
         return fresh._replace(is_enforcement_disabled=True)
     ladder = Ladder(
-        action=found.word("action", Action),
-        scope=found.word("scope", Scope),
-        ttl_ms=_optional_whole(found, "ttl_ms"),
-        approvals=found.word("approvals", ApprovalScope),
+        action=snapshot.word("action", Action),
+        scope=snapshot.word("scope", Scope),
+        ttl_ms=_optional_whole(snapshot, "ttl_ms"),
+        approvals=snapshot.word("approvals", ApprovalScope),
     )
-    tracks = found.mapping("tracks")
-    requests = found.mapping("requests")
-    route = found.word("route", Route)
+    tracks = snapshot.mapping("tracks")
+    requests = snapshot.mapping("requests")
+    route = snapshot.word("route", Route)
     return SideEffectDuplicate(
-        mode=mode_on(route, found.word("mode", Mode)),
+        mode=mode_on(route, snapshot.word("mode", Mode)),
         route=route,
         ladder=ladder,
-        tracks={key: _read_track(_part(found, "tracks", each)) for key, each in tracks.items()},
+        tracks={key: _read_track(_part(snapshot, "tracks", item)) for key, item in tracks.items()},
         requests={
-            name: _read_log(_part(found, "requests", each)) for name, each in requests.items()
+            name: _read_log(_part(snapshot, "requests", item)) for name, item in requests.items()
         },
-        is_enforcement_disabled=found.flag("is_enforcement_disabled"),
+        is_enforcement_disabled=snapshot.flag("is_enforcement_disabled"),
     )
 
 
@@ -86,12 +93,12 @@ def _track(track: Track) -> Document:
     }
 
 
-def _read_track(found: Snapshot) -> Track:
-    first = _nullable(found, "first")
+def _read_track(snapshot: Snapshot) -> Track:
+    first = _nullable(snapshot, "first")
     return Track(
-        None if first is None else _read_use(found, "first", first),
-        tuple(_read_use(found, "running", each) for each in found.items("running")),
-        found.flag("is_nudged"),
+        None if first is None else _read_use(snapshot, "first", first),
+        tuple(_read_use(snapshot, "running", item) for item in snapshot.items("running")),
+        snapshot.flag("is_nudged"),
     )
 
 
@@ -107,22 +114,23 @@ def _log(log: RequestLog) -> Document:
     }
 
 
-def _read_log(found: Snapshot) -> RequestLog:
+def _read_log(snapshot: Snapshot) -> RequestLog:
     refused = {
-        key: _read_use(found, "refused", each) for key, each in found.mapping("refused").items()
+        key: _read_use(snapshot, "refused", item)
+        for key, item in snapshot.mapping("refused").items()
     }
-    marks = {key: _part(found, "marks", each) for key, each in found.mapping("marks").items()}
+    marks = {key: _part(snapshot, "marks", item) for key, item in snapshot.mapping("marks").items()}
     return RequestLog(
         calls={
-            call_id: _read_record(_part(found, "calls", each))
-            for call_id, each in found.mapping("calls").items()
+            call_id: _read_record(_part(snapshot, "calls", item))
+            for call_id, item in snapshot.mapping("calls").items()
         },
         refused=refused,
         marks={
-            key: Mark(each.whole("ordinal"), each.word("phase", GuardPhase), each.whole("repeats"))
-            for key, each in marks.items()
+            key: Mark(mark.whole("ordinal"), mark.word("phase", GuardPhase), mark.whole("repeats"))
+            for key, mark in marks.items()
         },
-        next_ordinal=found.whole("next_ordinal"),
+        next_ordinal=snapshot.whole("next_ordinal"),
     )
 
 
@@ -150,36 +158,38 @@ def _question(question: OpenQuestion) -> Document:
     }
 
 
-def _read_record(found: Snapshot) -> CallRecord:
-    status = found.word("status", CallStatus)
-    question = _nullable(found, "question")
+def _read_record(snapshot: Snapshot) -> CallRecord:
+    status = snapshot.word("status", CallStatus)
+    question = _nullable(snapshot, "question")
     if (question is not None) is not (status is CallStatus.SUSPENDED):
-        raise found.damaged("question", "there for a suspended call, and for no other")
+        raise snapshot.damaged("question", "there for a suspended call, and for no other")
     return CallRecord(
         status=status,
-        home=None if found.optional_text("home") is None else _identity(found, "home"),
-        xid=found.optional_text("xid"),
-        channel=found.optional_text("channel"),
-        is_approved=found.flag("is_approved"),
-        question=None if question is None else _read_question(_part(found, "question", question)),
+        home=None if snapshot.optional_text("home") is None else _identity(snapshot, "home"),
+        xid=snapshot.optional_text("xid"),
+        channel=snapshot.optional_text("channel"),
+        is_approved=snapshot.flag("is_approved"),
+        question=None
+        if question is None
+        else _read_question(_part(snapshot, "question", question)),
     )
 
 
-def _read_question(found: Snapshot) -> OpenQuestion:
+def _read_question(snapshot: Snapshot) -> OpenQuestion:
     repeat = Repeat(
-        found.text("call_id"),
-        found.text("tool"),
-        found.optional_text("digest"),
-        _read_use(found, "first", _nullable(found, "first")),
-        found.word("layer", Layer),
+        snapshot.text("call_id"),
+        snapshot.text("tool"),
+        snapshot.optional_text("digest"),
+        _read_use(snapshot, "first", _nullable(snapshot, "first")),
+        snapshot.word("layer", Layer),
     )
-    return OpenQuestion(_identity(found, "home"), _identity(found, "about"), repeat)
+    return OpenQuestion(_identity(snapshot, "home"), _identity(snapshot, "about"), repeat)
 
 
-def _identity(found: Snapshot, name: str) -> str:
-    key = found.text(name)
+def _identity(snapshot: Snapshot, name: str) -> str:
+    key = snapshot.text(name)
     if not is_identity(key):
-        raise found.damaged(name, "the key of an identity")
+        raise snapshot.damaged(name, "the key of an identity")
     return key
 
 
@@ -192,29 +202,29 @@ def _use(use: FirstUse) -> Document:
     }
 
 
-def _read_use(around: Snapshot, name: str, value: JsonValue) -> FirstUse:
-    found = _part(around, name, value)
-    at_ms = found.fields.get("at_ms")
-    # A host's clock may count from anywhere: a time may be negative, unlike every count.
+def _read_use(parent: Snapshot, name: str, value: JsonValue) -> FirstUse:
+    snapshot = _part(parent, name, value)
+    at_ms = snapshot.fields.get("at_ms")
+    # A host's clock may start anywhere, so a time may be negative, unlike every count.
     if type(at_ms) is not int:
-        raise found.damaged("at_ms", "a whole number")
+        raise snapshot.damaged("at_ms", "a whole number")
     return FirstUse(
-        found.text("call_id"), found.text("request"), at_ms, found.optional_text("channel")
+        snapshot.text("call_id"), snapshot.text("request"), at_ms, snapshot.optional_text("channel")
     )
 
 
-def _optional_whole(found: Snapshot, name: str) -> int | None:
-    return None if _nullable(found, name) is None else found.whole(name)
+def _optional_whole(snapshot: Snapshot, name: str) -> int | None:
+    return None if _nullable(snapshot, name) is None else snapshot.whole(name)
 
 
-def _nullable(found: Snapshot, name: str) -> JsonValue:
-    # A null says something; a field that is not there is a snapshot cut short.
-    if name not in found.fields:
-        raise found.damaged(name, "there")
-    return found.fields[name]
+def _nullable(snapshot: Snapshot, name: str) -> JsonValue:
+    # A null is a value; a missing field means a truncated snapshot.
+    if name not in snapshot.fields:
+        raise snapshot.damaged(name, "there")
+    return snapshot.fields[name]
 
 
-def _part(around: Snapshot, name: str, value: JsonValue) -> Snapshot:
+def _part(parent: Snapshot, name: str, value: JsonValue) -> Snapshot:
     if not isinstance(value, Mapping):
-        raise around.damaged(name, "an object in each place")
-    return Snapshot(f"{around.guard}, {name}", value)
+        raise parent.damaged(name, "an object in each place")
+    return Snapshot(f"{parent.guard}, {name}", value)

@@ -1,25 +1,28 @@
-"""What the side-effect guard remembers: first runs, calls, refusals; ids and digests alone."""
+"""Side-effect state: first runs, calls and refusals, and the keys of their identities.
+
+It holds ids and digests, never arguments or results.
+"""
 
 import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from reducer.guards.mistakes import mistaken
-from reducer.guards.modes import check_mode, check_route, mode_on
-from reducer.guards.side_effect.ladder import DEFAULT_LADDER, Ladder, Scope
-from reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
-from reducer.guards.transition import FailureBucket, Transition
-from reducer.vocabulary import Decision, GuardPhase, Mode, Route
+from guardwave.reducer.guards.argument_errors import argument_error
+from guardwave.reducer.guards.modes import check_mode, check_route, mode_on
+from guardwave.reducer.guards.side_effect.ladder import DEFAULT_LADDER, Ladder, Scope
+from guardwave.reducer.guards.side_effect.repeat import FirstUse, Layer, Repeat
+from guardwave.reducer.guards.transition import FailureBucket, Transition
+from guardwave.reducer.vocabulary import Decision, GuardPhase, Mode, Route
 
 GUARD = "side_effect_duplicate"
 SCHEMA = 1
-_OF_A_REQUEST = f"{Scope.REQUEST}/"
+_REQUEST_PREFIX = f"{Scope.REQUEST}/"
 _IDENTITY = re.compile(rf"(?:{Scope.REQUEST}|{Scope.THREAD})/([0-9]{{1,9}})/")
 
 
 class CallStatus(StrEnum):
-    """What became of a call."""
+    """The status of a call."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -30,7 +33,7 @@ class CallStatus(StrEnum):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the record answers for the call from now on; a failed one may run again."""
+        """Whether the record answers the call from now on; a failed call may run again."""
         return self in _FINISHED
 
 
@@ -38,9 +41,9 @@ _FINISHED = frozenset({CallStatus.SUCCEEDED, CallStatus.REFLECTED, CallStatus.DE
 
 
 class OpenQuestion(NamedTuple):
-    """What a suspended call waits for.
+    """The open question of a suspended call.
 
-    `home` is the identity of its own arguments, `about` the one it was found to repeat.
+    `home` is the identity of the call's own arguments, `about` the identity of the run it repeats.
     """
 
     home: str
@@ -51,8 +54,8 @@ class OpenQuestion(NamedTuple):
 class CallRecord(NamedTuple):
     """One call of a request.
 
-    While it runs, `home` is the identity of its arguments, None when the guard has no say in it.
-    `xid` is there when a success is to be kept as a first use; `question` while it is suspended.
+    While the call runs, `home` is the identity of its arguments, None if the guard leaves it alone.
+    `xid` is set if a success becomes a first use, `question` while the call is suspended.
     """
 
     status: CallStatus
@@ -71,7 +74,7 @@ class Track(NamedTuple):
     is_nudged: bool = False
 
     def with_running(self, use: FirstUse) -> "Track":
-        """Return the track with a run in flight; one more start of the same call is the same."""
+        """Return the track with a run in flight; a second start of one call is the same run."""
         running = _others(self.running, use.request, use.call_id)
         return Track(self.first, (*running, use), self.is_nudged)
 
@@ -80,7 +83,7 @@ class Track(NamedTuple):
         return Track(self.first, _others(self.running, request, call_id), self.is_nudged)
 
     def without_runs_of(self, request: str) -> "Track":
-        """Return the track without what was in flight when its request ended."""
+        """Return the track without the runs of a request that ended."""
         running = tuple(use for use in self.running if use.request != request)
         return Track(self.first, running, self.is_nudged)
 
@@ -92,7 +95,7 @@ def _others(running: tuple[FirstUse, ...], request: str, call_id: str) -> tuple[
 
 
 class Mark(NamedTuple):
-    """Where an identity stands within one request, as telemetry tells it."""
+    """The position of an identity within one request, as telemetry reports it."""
 
     ordinal: int
     phase: GuardPhase = GuardPhase.IDLE
@@ -100,7 +103,7 @@ class Mark(NamedTuple):
 
 
 class RequestLog(NamedTuple):
-    """What is known of one request, its sub-agents' calls included."""
+    """The records of one request, including the calls of its sub-agents."""
 
     calls: Mapping[str, CallRecord]
     refused: Mapping[str, FirstUse]
@@ -115,7 +118,7 @@ _NO_REQUESTS: Mapping[str, RequestLog] = {}
 
 
 class SideEffectDuplicate(NamedTuple):
-    """The guard's state, for one thread or one request, as the host keeps it."""
+    """The state of the guard, which the host keeps for one thread or one request."""
 
     mode: Mode
     route: Route = Route.INTERACTIVE_FOREGROUND
@@ -132,16 +135,16 @@ class SideEffectDuplicate(NamedTuple):
         route: Route = Route.INTERACTIVE_FOREGROUND,
         ladder: Ladder = DEFAULT_LADDER,
     ) -> "SideEffectDuplicate":
-        """Return the state before any call; without a ladder a repeat asks a person.
+        """Return the state before any call; with the default ladder a repeat asks a person.
 
         Raises:
-            ValueError: the mode or the route is a plain text, or the ladder is no Ladder.
+            ValueError: the mode or the route is a plain text, or the ladder is not a Ladder.
         """
         check_mode(GUARD, mode)
         check_route(route)
         if not isinstance(ladder, Ladder):
-            remedy = "pass Ladder.parse(setting) (reducer.guards.side_effect)"
-            raise mistaken("ladder", ladder, remedy)
+            remedy = "pass Ladder.parse(setting) (guardwave.guards.side_effect)"
+            raise argument_error("ladder", ladder, remedy)
         return cls(mode_on(route, mode), route, ladder)
 
     @property
@@ -150,10 +153,10 @@ class SideEffectDuplicate(NamedTuple):
         return self.mode is Mode.ENFORCE and not self.is_enforcement_disabled
 
     def log_of(self, request: str) -> RequestLog:
-        """Return what is known of a request."""
+        """Return the records of a request."""
         return self.requests.get(request, NEW_REQUEST)
 
-    def with_known(
+    def with_records(
         self, tracks: Mapping[str, Track], requests: Mapping[str, RequestLog]
     ) -> "SideEffectDuplicate":
         """Return the state with other tracks and requests."""
@@ -162,7 +165,7 @@ class SideEffectDuplicate(NamedTuple):
         )
 
     def transition(self, before: Mark, after: Mark, decision: Decision) -> Transition:
-        """Return what telemetry is told of one decision about one identity."""
+        """Return the transition of one decision about one identity."""
         return Transition(
             guard=GUARD,
             route=self.route,
@@ -176,30 +179,30 @@ class SideEffectDuplicate(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where repeats of a call are looked for; `key` begins every identity in it."""
+    """The reach of the search for repeats of a call; `key` is the prefix of its identities."""
 
     scope: Scope
     key: str
 
 
 def place_of(ladder: Ladder, request: str, thread: str | None) -> Place:
-    """Return the place of a call: its thread if the ladder says so and it has one."""
+    """Return the place of a call: its thread, if the ladder has that scope, or its request."""
     if ladder.scope is Scope.THREAD and thread is not None and thread.strip():
         return Place(Scope.THREAD, place_key(Scope.THREAD, thread))
     return Place(Scope.REQUEST, place_key(Scope.REQUEST, request))
 
 
 def place_key(scope: Scope, name: str) -> str:
-    """Return what the identities of a request or thread begin with.
+    """Return the prefix of the identities of a request or thread.
 
-    The length keeps any two names apart, whatever characters they have.
+    The length keeps any two names apart, whatever characters they contain.
     """
     return f"{scope}/{len(name)}/{name}/"
 
 
 def in_request(identity: str, request: str) -> str:
-    """Return the key under which a request knows an identity, also one of a thread's."""
-    if identity.startswith(_OF_A_REQUEST):
+    """Return the key of an identity within a request, even if the identity is of a thread."""
+    if identity.startswith(_REQUEST_PREFIX):
         return identity
     _, length, rest = identity.split("/", 2)
     return place_key(Scope.REQUEST, request) + rest[int(length) + 1 :]
@@ -207,8 +210,8 @@ def in_request(identity: str, request: str) -> str:
 
 def is_identity(text: str) -> bool:
     """Whether a text has the form of an identity's key."""
-    found = _IDENTITY.match(text)
-    return found is not None and text[found.end() + int(found[1]) :].startswith("/")
+    prefix = _IDENTITY.match(text)
+    return prefix is not None and text[prefix.end() + int(prefix[1]) :].startswith("/")
 
 
 def identity_of(place: Place, layer: Layer, digest: str) -> str:

@@ -1,4 +1,4 @@
-"""`guardwave analyze` on the reference datasets, and on files that are wrong."""
+"""`guardwave analyze`: the reference datasets, and files that are wrong."""
 
 import json
 import math
@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli import main
-from tests.analysis.samples import DATASETS, REFERENCES, reference_values
+from guardwave.control_plane.cli import main
+from tests.support.frames.samples import DATASETS, REFERENCES, reference_values
 
 NAMES = {
     "completion": "completions",
@@ -86,9 +86,9 @@ def test_latency_is_cut_where_the_peers_cut_it(dataset):
     contrast = found["cut"]["treated_slow"] - found["cut"]["control_slow"]
     assert contrast == pytest.approx(pooled["contrast"], rel=1e-9)
     assert found["se"]["cr2"] == pytest.approx(pooled["se_cr2[statsmodels WLS HC2]"], rel=1e-10)
-    told = pooled["rerandomisation_p_harm_at_margin"]
-    p = told["p"]
-    tolerance = 4 * math.sqrt(told["mc_se"] ** 2 + p * (1 - p) / PERMUTATIONS)
+    result = pooled["rerandomisation_p_harm_at_margin"]
+    p = result["p"]
+    tolerance = 4 * math.sqrt(result["mc_se"] ** 2 + p * (1 - p) / PERMUTATIONS)
     assert abs(found["p_harm_at_margin"] - p) <= tolerance
 
 
@@ -132,7 +132,7 @@ def test_the_same_file_in_another_order_gives_the_same_answer(tmp_path):
     assert answer(FILE.stem) == json.loads(again.stdout)
 
 
-def test_days_before_the_wave_are_made_use_of_unless_told_otherwise():
+def test_days_before_the_wave_are_used_by_default():
     with_days = answer(FILE.stem)["metrics"]["tokens"]
     table = pd.read_csv(FILE)
     active = table[table["prompts"] > 0]
@@ -164,11 +164,11 @@ def test_arms_may_have_other_names(tmp_path):
     words = ("--treated", "b", "--control", "a", "-o", "json")
     found = json.loads(run(str(tmp_path / "owners.csv"), *words).stdout)["metrics"]
     known = answer(FILE.stem)["metrics"]
-    for metric, each in found.items():
-        assert {**each, "sentence": ""} == {**known[metric], "sentence": ""}
+    for metric, result in found.items():
+        assert {**result, "sentence": ""} == {**known[metric], "sentence": ""}
 
 
-def test_sentences_say_the_arms_by_their_own_names():
+def test_sentences_use_the_names_of_the_arms():
     forth = answer(FILE.stem)["metrics"]["completion"]
     back = answer(FILE.stem, "--treated", "warn", "--control", "enforce")["metrics"]["completion"]
     enforce, warn = (f"{100 * forth[side]:.2f} % {arm}" for side, arm in SIDES)
@@ -176,7 +176,7 @@ def test_sentences_say_the_arms_by_their_own_names():
     assert f"completion {warn} v {enforce}, difference" in back["sentence"]
 
 
-def test_too_little_data_is_told_of_the_arm_by_its_own_name(tmp_path):
+def test_too_little_data_is_reported_with_the_name_of_the_arm(tmp_path):
     table = pd.read_csv(FILE, dtype=str, keep_default_na=False)
     table["arm"] = table["arm"].map({"enforce": "blue", "warn": "green"})
     few = pd.concat([table[table["arm"] == "blue"].head(9), table[table["arm"] == "green"]])
@@ -193,7 +193,7 @@ def test_swapped_arms_flip_the_sign():
     assert back["metrics"]["completion"]["estimate"] == pytest.approx(-there, rel=1e-12)
 
 
-def test_the_table_says_every_verdict_in_a_sentence():
+def test_the_table_has_a_sentence_for_every_verdict():
     found = run(str(FILE), "--no-cuped")
     assert "unproven (margin_not_excluded)" in found.stdout
     assert "Not proven: completion 91.98 %" in found.stdout
@@ -268,7 +268,7 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, text, words):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(("--margin", "speed=1"), "'speed' is none of completion", id="metric"),
         pytest.param(("--margin", "tokens=0.9"), "a ratio above 1", id="ratio below one"),
@@ -278,10 +278,10 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, text, words):
         pytest.param(("--alpha", "nan"), "'nan' is no number", id="alpha of no number"),
     ],
 )
-def test_a_wrong_option_is_wrong_usage(words, said):
+def test_a_wrong_option_is_wrong_usage(words, message):
     found = run(str(FILE), *words)
     assert found.exit_code == 2
-    assert said in found.stderr
+    assert message in found.stderr
 
 
 def test_one_arm_alone_is_no_data(tmp_path):

@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli import main
+from guardwave.control_plane.cli import main
 
 
 def expects(decision: str) -> dict[str, object]:
@@ -41,7 +41,7 @@ def test_vectors_that_pass_are_counted(run):
     assert (result.stdout, result.exit_code) == ("2 passed, 0 failed\n", 0)
 
 
-def test_a_vector_that_fails_is_told_by_its_first_field_that_differs(run, tmp_path):
+def test_a_failed_vector_is_reported_by_its_first_field_that_differs(run, tmp_path):
     result = run(expects("stop"), expects("tracked"))
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
@@ -69,7 +69,7 @@ def test_a_file_that_holds_no_vectors_is_refused_with_its_place(run, text, words
     assert result.stdout == ""
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     result = CliRunner().invoke(main, ["conformance", str(tmp_path / "none.json")])
     assert result.exit_code == 1
     assert "none.json cannot be read as text" in result.stderr
@@ -81,7 +81,7 @@ def test_vectors_are_run_on_the_guard_that_is_asked_for(run):
     assert result.stdout.endswith("0 passed, 1 failed\n")
 
 
-def test_a_broken_vector_is_told_and_the_others_are_run(run, tmp_path):
+def test_a_broken_vector_is_reported_and_the_others_are_run(run, tmp_path):
     result = run(expects("tracked"), {"name": "cut short"}, expects("tracked"))
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [

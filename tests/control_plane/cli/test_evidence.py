@@ -1,4 +1,4 @@
-"""`guardwave evidence`: out of one store and into another, which then judges it the same."""
+"""`guardwave evidence`: out of one store and into another, which reaches the same verdicts."""
 
 import gzip
 import json
@@ -14,21 +14,21 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 
-from control_plane.cli import main
-from control_plane.commands.owners import state_owner_facts
-from control_plane.commands.rollback import acknowledge, roll_back
-from control_plane.context import Context
-from control_plane.etags import environment_etag
-from control_plane.queries.owners import owner_view
-from control_plane.settings import Settings
-from control_plane.state import Evaluation
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.evidence_pages import Place
-from control_plane.stores.functions import load_functions
-from reducer.vocabulary import Mode, Reason
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import (
+from guardwave.control_plane.cli import main
+from guardwave.control_plane.commands.owners import state_owner_facts
+from guardwave.control_plane.commands.rollback import acknowledge, roll_back
+from guardwave.control_plane.core.etags import environment_etag
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.core.state import Evaluation
+from guardwave.control_plane.queries.owners import owner_view
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.evidence.pages import DayBucket
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Mode, Reason
+from tests.support.lives import Life
+from tests.support.worlds import (
     ENVIRONMENT,
     GUARD,
     KNOWN,
@@ -43,7 +43,7 @@ FORMS = [pytest.param("ndjson", id="ndjson"), pytest.param("parquet", id="parque
 
 
 @pytest.fixture(scope="module")
-def elsewhere_server() -> Iterator[EmbeddedServer]:
+def other_server() -> Iterator[EmbeddedServer]:
     with (
         tempfile.TemporaryDirectory(prefix="gw-") as directory,
         EmbeddedServer.start(Path(directory)) as server,
@@ -52,9 +52,9 @@ def elsewhere_server() -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture
-def elsewhere(elsewhere_server: EmbeddedServer) -> Iterator[redis.Redis]:
+def other_store(other_server: EmbeddedServer) -> Iterator[redis.Redis]:
     """An empty store beside the one that everything begins in."""
-    with connect(Settings(data_dir=elsewhere_server.data_dir)) as client:
+    with connect(Settings(data_dir=other_server.data_dir)) as client:
         client.flushall()
         load_functions(client)
         yield client
@@ -70,22 +70,22 @@ class Cli:
 
     def run(self, where: Path, *words: str | Path, stdin: bytes | None = None) -> Result:
         self.monkeypatch.setenv("GUARDWAVE_DATA", str(where))
-        told = ["evidence", *map(str, words)]
-        return CliRunner().invoke(main, told, input=stdin)
+        arguments = ["evidence", *map(str, words)]
+        return CliRunner().invoke(main, arguments, input=stdin)
 
-    def exported(self, *words: str | Path) -> Result:
+    def export(self, *words: str | Path) -> Result:
         found = self.run(self.here, "export", ENVIRONMENT, *words)
         assert found.exit_code == 0, found.stderr
         return found
 
-    def imported(self, archive: str | Path, *, stdin: bytes | None = None) -> Result:
+    def import_archive(self, archive: str | Path, *, stdin: bytes | None = None) -> Result:
         return self.run(self.there, "import", archive, "--reason", WHY, stdin=stdin)
 
 
 @pytest.fixture
-def cli(settings, elsewhere, elsewhere_server, monkeypatch) -> Cli:
+def cli(settings, other_store, other_server, monkeypatch) -> Cli:
     monkeypatch.delenv("REDIS_URL", raising=False)
-    return Cli(monkeypatch, settings.data_dir, elsewhere_server.data_dir)
+    return Cli(monkeypatch, settings.data_dir, other_server.data_dir)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def warned(life: Life) -> Life:
     return life
 
 
-def evaluated(life: Life, client: redis.Redis) -> Evaluation:
+def evaluate_store(life: Life, client: redis.Redis) -> Evaluation:
     """Evaluate the gate of a store at the life's present moment."""
     there = Life(
         context_over(client, clock=life.calendar.clock),
@@ -115,27 +115,27 @@ def evaluated(life: Life, client: redis.Redis) -> Evaluation:
     return there.evaluate()
 
 
-def everything(context: Context):
+def all_evidence(context: Context):
     """Return all evidence of the environment, as it lies in the store."""
     pages = context.pages
     days = context.evidence.days(ENVIRONMENT)
-    cells = pages.cells(ENVIRONMENT)
-    with_owners = [each for each in cells if each.cell.cohort is not None]
-    places = [Place(day, bucket) for day in days for bucket in range(256)]
+    strata = pages.strata(ENVIRONMENT)
+    with_owners = [stratum for stratum in strata if stratum.stratum.cohort is not None]
+    places = [DayBucket(day, bucket) for day in days for bucket in range(256)]
     return (
         {day: pages.day_fields(ENVIRONMENT, day) for day in days},
-        [each for day in days for each in pages.counters(ENVIRONMENT, cells, day)],
+        [counter for day in days for counter in pages.counters(ENVIRONMENT, strata, day)],
         [pages.owner_days(ENVIRONMENT, with_owners, place) for place in places],
     )
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_empty_store_gives_the_same_verdict_and_digest(cli, warned, elsewhere, tmp_path, form):
+def test_an_empty_store_gives_the_same_verdict_and_digest(cli, warned, other_store, tmp_path, form):
     here = warned.evaluate()
     archive = tmp_path / "archive"
-    cli.exported("--output", archive, "--format", form)
-    assert cli.imported(archive).exit_code == 0
-    there = evaluated(warned, elsewhere)
+    cli.export("--output", archive, "--format", form)
+    assert cli.import_archive(archive).exit_code == 0
+    there = evaluate_store(warned, other_store)
     assert len(here.days_used) == 7
     assert (there.verdict, there.sentence) == (here.verdict, here.sentence)
     assert there.digest == here.digest
@@ -143,52 +143,52 @@ def test_an_empty_store_gives_the_same_verdict_and_digest(cli, warned, elsewhere
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_evidence_lies_in_the_other_store_as_it_did(cli, life, elsewhere, tmp_path, form):
+def test_all_evidence_lies_in_the_other_store_as_it_did(cli, life, other_store, tmp_path, form):
     life.live(2)
-    cli.exported("--output", tmp_path / "archive", "--format", form)
-    cli.imported(tmp_path / "archive")
-    there = context_over(elsewhere)
-    assert everything(there) == everything(life.context)
-    assert sum(map(len, everything(there)[2])) == 2 * len(life.owners)
+    cli.export("--output", tmp_path / "archive", "--format", form)
+    cli.import_archive(tmp_path / "archive")
+    there = context_over(other_store)
+    assert all_evidence(there) == all_evidence(life.context)
+    assert sum(map(len, all_evidence(there)[2])) == 2 * len(life.owners)
 
 
-def test_evidence_goes_from_stdout_to_stdin_and_words_to_stderr(cli, life, elsewhere):
+def test_evidence_goes_from_stdout_to_stdin_and_words_to_stderr(cli, life, other_store):
     life.live(1)
-    told = cli.exported()
-    lines = told.stdout_bytes.splitlines()
+    export = cli.export()
+    lines = export.stdout_bytes.splitlines()
     assert {json.loads(line)["kind"] for line in lines} >= {"archive", "owner-day", "end"}
-    assert told.stderr == f"exported {ENVIRONMENT}: 2 days, {len(life.owners)} owner-days\n"
-    done = cli.imported("-", stdin=told.stdout_bytes)
+    assert export.stderr == f"exported {ENVIRONMENT}: 2 days, {len(life.owners)} owner-days\n"
+    done = cli.import_archive("-", stdin=export.stdout_bytes)
     assert (done.exit_code, done.stdout) == (0, "")
     assert "a latch holds its modes at shadow" in done.stderr
 
 
-def test_one_day_is_told_as_one(cli, life):
+def test_one_day_is_reported_in_the_singular(cli, life):
     life.calendar.now += timedelta(hours=1)
-    life.host.tell(next(iter(life.prompts(life.today))))
-    told = cli.exported()
-    assert told.stderr == f"exported {ENVIRONMENT}: 1 day, 1 owner-day\n"
+    life.host.send_prompts(next(iter(life.prompts(life.today))))
+    export = cli.export()
+    assert export.stderr == f"exported {ENVIRONMENT}: 1 day, 1 owner-day\n"
 
 
-def test_a_compressed_file_is_read_as_it_is(cli, life, elsewhere, tmp_path):
+def test_a_compressed_file_is_read_as_it_is(cli, life, other_store, tmp_path):
     life.live(1)
     archive = tmp_path / "archive.ndjson.gz"
-    archive.write_bytes(gzip.compress(cli.exported().stdout_bytes))
-    assert cli.imported(archive).exit_code == 0
+    archive.write_bytes(gzip.compress(cli.export().stdout_bytes))
+    assert cli.import_archive(archive).exit_code == 0
 
 
 def test_neither_keys_nor_salts_to_come_nor_owner_ids_leave_the_store(cli, life):
     life.live(1)
-    told = cli.exported().stdout
+    archive = cli.export().stdout
     held = environment_of(life.context)
     for secret in (held.pseudonym_key, held.tag_key, life.rollout.salt, life.owners[0]):
-        assert secret not in told
+        assert secret not in archive
 
 
-def test_what_is_imported_gives_nobody_more_than_shadow(cli, warned, elsewhere, tmp_path):
-    cli.exported("--output", tmp_path / "archive")
-    cli.imported(tmp_path / "archive")
-    there = context_over(elsewhere, clock=warned.calendar.clock)
+def test_what_is_imported_gives_nobody_more_than_shadow(cli, warned, other_store, tmp_path):
+    cli.export("--output", tmp_path / "archive")
+    cli.import_archive(tmp_path / "archive")
+    there = context_over(other_store, clock=warned.calendar.clock)
     facts = dict.fromkeys(warned.owners, KNOWN)
     state_owner_facts(there, ENVIRONMENT, facts, actor=OPERATOR, reason=WHY)
     for owner in warned.owners:
@@ -201,10 +201,12 @@ def test_what_is_imported_gives_nobody_more_than_shadow(cli, warned, elsewhere, 
     "is_rolled_back",
     [pytest.param(True, id="rolled back first"), pytest.param(False, id="at once")],
 )
-def test_the_release_of_its_latch_ends_in_shadow(cli, warned, elsewhere, tmp_path, is_rolled_back):
-    cli.exported("--output", tmp_path / "archive")
-    cli.imported(tmp_path / "archive")
-    there = context_over(elsewhere, clock=warned.calendar.clock)
+def test_the_release_of_its_latch_ends_in_shadow(
+    cli, warned, other_store, tmp_path, is_rolled_back
+):
+    cli.export("--output", tmp_path / "archive")
+    cli.import_archive(tmp_path / "archive")
+    there = context_over(other_store, clock=warned.calendar.clock)
 
     def release():
         return acknowledge(
@@ -228,15 +230,15 @@ def test_the_release_of_its_latch_ends_in_shadow(cli, warned, elsewhere, tmp_pat
     assert found.wave > before.wave
 
 
-def test_the_audit_says_who_imported_and_why(cli, life, elsewhere, tmp_path):
-    cli.exported("--output", tmp_path / "archive")
-    cli.imported(tmp_path / "archive")
-    (entry,) = context_over(elsewhere).environments.audit_entries(ENVIRONMENT)
+def test_the_audit_names_who_imported_and_why(cli, life, other_store, tmp_path):
+    cli.export("--output", tmp_path / "archive")
+    cli.import_archive(tmp_path / "archive")
+    (entry,) = context_over(other_store).environments.audit_entries(ENVIRONMENT)
     assert (entry["action"], entry["reason"]) == ("history imported", WHY)
 
 
 def test_evidence_is_never_added_to_an_environment_that_is_there(cli, life, tmp_path):
-    cli.exported("--output", tmp_path / "archive")
+    cli.export("--output", tmp_path / "archive")
     found = cli.run(cli.here, "import", tmp_path / "archive", "--reason", WHY)
     assert found.exit_code == 1
     assert "never added up" in found.stderr
@@ -274,7 +276,7 @@ def _with_wave_of_another_phase(lines: list[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         pytest.param(_without_last, "was cut short after", id="cut short"),
         pytest.param(_without_one_in_between, "not as it was exported", id="a line is missing"),
@@ -287,41 +289,41 @@ def _with_wave_of_another_phase(lines: list[bytes]) -> list[bytes]:
         pytest.param(lambda _: [b"owner,day"], "line 1: ", id="no archive at all"),
     ],
 )
-def test_a_spoilt_archive_is_refused_and_leaves_nothing(cli, life, elsewhere, change, said):
+def test_a_spoilt_archive_is_refused_and_leaves_nothing(cli, life, other_store, change, message):
     life.live(1)
-    lines = change(cli.exported().stdout_bytes.splitlines())
-    found = cli.imported("-", stdin=b"".join(line + b"\n" for line in lines))
+    lines = change(cli.export().stdout_bytes.splitlines())
+    found = cli.import_archive("-", stdin=b"".join(line + b"\n" for line in lines))
     assert found.exit_code == 1
-    assert said in found.stderr
-    assert [name for name in elsewhere.scan_iter() if b":0}" in name or b"env:" in name] == []
+    assert message in found.stderr
+    assert [name for name in other_store.scan_iter() if b":0}" in name or b"env:" in name] == []
 
 
-def test_an_import_clears_away_what_one_that_was_killed_left(cli, life, elsewhere, tmp_path):
+def test_an_import_clears_away_what_one_that_was_killed_left(cli, life, other_store, tmp_path):
     life.live(1)
-    cli.exported("--output", tmp_path / "archive")
-    left = context_over(elsewhere).imports.into(ENVIRONMENT, today=life.today)
-    _, counters, placed = everything(life.context)
+    cli.export("--output", tmp_path / "archive")
+    left = context_over(other_store).imports.open(ENVIRONMENT, today=life.today)
+    _, counters, placed = all_evidence(life.context)
     left.add_counters(counters)
-    left.add_owner_days([each for part in placed for each in part][:5])
-    elsewhere.hset(f"od:{{{ENVIRONMENT}:0}}:77:2026-10-01:00", "A" * 16, b"stale")
-    assert cli.imported(tmp_path / "archive").exit_code == 0
-    assert everything(context_over(elsewhere)) == everything(life.context)
-    assert not elsewhere.exists(f"od:{{{ENVIRONMENT}:0}}:77:2026-10-01:00")
+    left.add_owner_days([owner_day for part in placed for owner_day in part][:5])
+    other_store.hset(f"od:{{{ENVIRONMENT}:0}}:77:2026-10-01:00", "A" * 16, b"stale")
+    assert cli.import_archive(tmp_path / "archive").exit_code == 0
+    assert all_evidence(context_over(other_store)) == all_evidence(life.context)
+    assert not other_store.exists(f"od:{{{ENVIRONMENT}:0}}:77:2026-10-01:00")
 
 
-def test_two_imports_do_not_write_into_each_other(cli, life, elsewhere, tmp_path):
-    cli.exported("--output", tmp_path / "archive")
+def test_two_imports_do_not_write_into_each_other(cli, life, other_store, tmp_path):
+    cli.export("--output", tmp_path / "archive")
     assert (
-        context_over(elsewhere).imports.into(ENVIRONMENT, today=life.today).hold("another import")
+        context_over(other_store).imports.open(ENVIRONMENT, today=life.today).hold("another import")
     )
-    found = cli.imported(tmp_path / "archive")
+    found = cli.import_archive(tmp_path / "archive")
     assert found.exit_code == 1
     assert "another import" in found.stderr
 
 
 def test_parquet_is_partitioned_as_pandas_expects(cli, life, tmp_path):
     life.live(2)
-    cli.exported("--output", tmp_path / "lake", "--format", "parquet")
+    cli.export("--output", tmp_path / "lake", "--format", "parquet")
     frame = pd.read_parquet(tmp_path / "lake")
     assert len(frame) == 2 * len(life.owners)
     assert set(frame["environment"]) == {ENVIRONMENT}
@@ -332,7 +334,7 @@ def test_parquet_is_partitioned_as_pandas_expects(cli, life, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "exit_code", "said"),
+    ("words", "exit_code", "message"),
     [
         pytest.param(["nowhere"], 1, "no environment 'nowhere'", id="no environment"),
         pytest.param(
@@ -340,15 +342,15 @@ def test_parquet_is_partitioned_as_pandas_expects(cli, life, tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_exported_is_said(cli, life, words, exit_code, said):
+def test_an_export_that_cannot_be_made_names_the_reason(cli, life, words, exit_code, message):
     found = cli.run(cli.here, "export", *words)
     assert (found.exit_code, found.stdout) == (exit_code, "")
-    assert said in found.stderr
+    assert message in found.stderr
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_export_overwrites_nothing(cli, life, tmp_path, form):
-    cli.exported("--output", tmp_path / "archive", "--format", form)
+    cli.export("--output", tmp_path / "archive", "--format", form)
     words = [ENVIRONMENT, "--output", tmp_path / "archive", "--format", form]
     found = cli.run(cli.here, "export", *words)
     assert found.exit_code in {1, 2}
@@ -357,6 +359,6 @@ def test_an_export_overwrites_nothing(cli, life, tmp_path, form):
 
 
 def test_an_import_needs_a_reason(cli, life, tmp_path):
-    cli.exported("--output", tmp_path / "archive")
+    cli.export("--output", tmp_path / "archive")
     found = cli.run(cli.there, "import", tmp_path / "archive", "--reason", "because")
     assert (found.exit_code, "reason has 7 characters" in found.stderr) == (1, True)

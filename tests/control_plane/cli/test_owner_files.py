@@ -1,4 +1,4 @@
-"""`guardwave analyze` on files as others write them: separators, other columns, far numbers."""
+"""Owner files of `guardwave analyze`: other separators, columns and very large numbers."""
 
 import gzip
 import json
@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli import main
-from tests.analysis.samples import REFERENCES
+from guardwave.control_plane.cli import main
+from tests.support.frames.samples import REFERENCES
 
 FILE = REFERENCES / "dev-1-lognormal-aa.csv"
 
@@ -24,7 +24,7 @@ def known_answer(*words: str):
     return json.loads(run(str(FILE), "-o", "json", *words).stdout)
 
 
-def written(tmp_path: Path, change) -> str:
+def changed_copy(tmp_path: Path, change) -> str:
     """Return the path of a copy of the reference file, its text changed."""
     file = tmp_path / "owners.csv"
     file.write_bytes(change(FILE.read_text()).encode())
@@ -60,7 +60,7 @@ def written(tmp_path: Path, change) -> str:
     ],
 )
 def test_the_same_owners_written_otherwise_give_the_same_answer(tmp_path, change):
-    found = json.loads(run(written(tmp_path, change), "-o", "json").stdout)
+    found = json.loads(run(changed_copy(tmp_path, change), "-o", "json").stdout)
     assert {**found, "remarks": []} == {**known_answer(), "remarks": []}
 
 
@@ -91,14 +91,14 @@ def test_a_slip_of_a_known_column_is_refused_with_the_one_it_looks_like(
     assert f"column {written_as!r} is not known and looks like {meant!r}" in found.stderr
 
 
-def test_a_part_of_the_days_before_is_left_out_and_told_of(tmp_path):
+def test_a_part_of_the_days_before_is_left_out_and_reported(tmp_path):
     table = pd.read_csv(FILE, dtype=str, keep_default_na=False).drop(columns="pre_tokens")
     table.to_csv(tmp_path / "owners.csv", index=False)
     found = run(str(tmp_path / "owners.csv"), "-o", "json")
     assert "without pre_tokens nothing is adjusted by the days before" in found.stderr
-    told = json.loads(found.stdout)
-    assert told["metrics"] == known_answer("--no-cuped")["metrics"]
-    assert len(told["remarks"]) == 1
+    result = json.loads(found.stdout)
+    assert result["metrics"] == known_answer("--no-cuped")["metrics"]
+    assert len(result["remarks"]) == 1
 
 
 def test_arms_that_nobody_named_are_listed(tmp_path):
@@ -118,7 +118,7 @@ def test_a_file_that_is_not_utf_8_is_refused_by_its_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         pytest.param(gzip.compress, "compressed by gzip; unpack it", id="gzip"),
         pytest.param(lambda data: b"PK\x03\x04" + data, "a spreadsheet; save", id="a spreadsheet"),
@@ -139,12 +139,12 @@ def test_a_file_that_is_not_utf_8_is_refused_by_its_line(tmp_path):
         pytest.param(lambda _: b"", "No columns to parse", id="an empty file"),
     ],
 )
-def test_a_file_that_is_no_table_of_owners_is_refused_by_what_it_is(tmp_path, change, said):
+def test_a_file_that_is_no_table_of_owners_is_rejected_with_the_reason(tmp_path, change, message):
     file = tmp_path / "owners.csv"
     file.write_bytes(change(FILE.read_bytes()))
     found = run(str(file))
     assert (found.exit_code, found.stdout) == (1, "")
-    assert said in found.stderr
+    assert message in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli import main
+from guardwave.control_plane.cli import main
 
 
 def failures(session: str, count: int, **fields: object) -> dict[str, object]:
@@ -26,7 +26,7 @@ def failures(session: str, count: int, **fields: object) -> dict[str, object]:
 def replay(tmp_path):
     def command(*receipts: object, args: tuple[str, ...] = (), text: str | None = None):
         path = tmp_path / "receipts.ndjson"
-        lines = "\n".join(json.dumps(each) for each in receipts) if text is None else text
+        lines = "\n".join(json.dumps(receipt) for receipt in receipts) if text is None else text
         path.write_text(lines)
         return CliRunner().invoke(main, ["replay-guard", str(path), *args])
 
@@ -61,10 +61,10 @@ def test_decisions_are_counted_as_json(replay):
     }
 
 
-def test_every_answer_is_told_with_the_line_it_answers(replay):
+def test_every_answer_is_printed_with_its_line(replay):
     result = replay(*STREAK, args=("-o", "ndjson", "--mode", "warn"))
     answers = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(each["line"], each["decision"]) for each in answers] == [
+    assert [(answer["line"], answer["decision"]) for answer in answers] == [
         (1, "tracked"),
         (2, "warn"),
         (3, "would_stop"),
@@ -73,8 +73,8 @@ def test_every_answer_is_told_with_the_line_it_answers(replay):
 
 def test_sessions_keep_apart(replay):
     result = replay(failures("s1", 4), failures("s2", 4), args=("-o", "json"))
-    told = json.loads(result.stdout)
-    assert (told["sessions"], told["counts"]["decision"]) == (2, {"tracked": 2})
+    summary = json.loads(result.stdout)
+    assert (summary["sessions"], summary["counts"]["decision"]) == (2, {"tracked": 2})
 
 
 def test_a_new_prompt_of_a_session_starts_the_guard_anew(replay):
@@ -97,8 +97,8 @@ def test_settings_of_the_guard_are_taken(replay):
     call = {"call_id": "k", "tool": "sh", "args": {}}
     receipts = [{"session": "s1", "calls": [call, {**call, "call_id": "l"}]}]
     args = ("--guard", "identical-call", "--config", '{"threshold": 2}', "-o", "json")
-    told = json.loads(replay(*receipts, args=args).stdout)
-    assert told["counts"]["failure"] == {"tool_loop_detected": 1}
+    summary = json.loads(replay(*receipts, args=args).stdout)
+    assert summary["counts"]["failure"] == {"tool_loop_detected": 1}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_settings_of_the_guard_are_taken(replay):
         pytest.param("[" * 100_000, "receipts.ndjson:1: ", id="a nesting bomb"),
     ],
 )
-def test_a_receipt_that_cannot_be_read_is_told_by_line_and_field(replay, text, words):
+def test_an_unreadable_receipt_is_reported_by_line_and_field(replay, text, words):
     result = replay(text=text)
     assert result.exit_code == 1
     assert words in result.stderr
@@ -134,7 +134,7 @@ def test_a_line_without_end_is_refused(replay):
         ),
     ],
 )
-def test_a_wrong_option_is_told(replay, args, words):
+def test_a_wrong_option_is_reported(replay, args, words):
     result = replay(*STREAK, args=args)
     assert result.exit_code == 2
     assert words in result.stderr

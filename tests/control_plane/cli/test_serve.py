@@ -3,9 +3,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli.serve import serve
-from control_plane.errors import StartError
-from tests.control_plane.web_workers import free_port
+from guardwave.control_plane.cli.serve import serve
+from guardwave.control_plane.core.errors import StartError
+from tests.support.web_workers import free_port
 
 
 def test_grpc_without_its_extra_stops_the_start_and_names_what_to_install(monkeypatch, tmp_path):

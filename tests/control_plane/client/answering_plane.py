@@ -1,12 +1,12 @@
-"""A server on loopback in the place of a control plane: it answers what a test tells it to."""
+"""Stand-in control plane: a server on loopback with the answers that a test sets."""
 
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from control_plane.client import FallbackReason
-from reducer.vocabulary import Mode
-from tests.control_plane.web_workers import PATIENCE_S
+from guardwave.control_plane.client import FallbackReason
+from guardwave.reducer.vocabulary import Mode
+from tests.support.web_workers import PATIENCE_S
 
 GUARD = "repeated_tool_failure"
 
@@ -29,14 +29,14 @@ def answer(**changed):
 
 
 class Server(ThreadingHTTPServer):
-    """One that takes as many connections at once as a client opens."""
+    """A server that takes as many connections at once as a client opens."""
 
     daemon_threads = True
     request_queue_size = 64
 
 
 class ControlPlane:
-    """A server on loopback that answers what the test tells it to."""
+    """A server on loopback with the answers that the test sets."""
 
     def __init__(self):
         self.status = 200
@@ -44,8 +44,8 @@ class ControlPlane:
         self.body = None
         self.etag = '"one"'
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.let_go = threading.Event()
-        self.let_go.set()
+        self.release = threading.Event()
+        self.release.set()
         plane = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,7 +53,7 @@ class ControlPlane:
 
             def do_GET(self):
                 plane.asked.append((self.path, dict(self.headers)))
-                plane.let_go.wait(PATIENCE_S)
+                plane.release.wait(PATIENCE_S)
                 plane.reply(self)
 
             def log_message(self, *_):
@@ -75,7 +75,7 @@ class ControlPlane:
             request.wfile.write(body)
 
     def stop(self):
-        self.let_go.set()
+        self.release.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -92,7 +92,7 @@ class Seconds:
 
 
 def why(found):
-    """Return the one code of a fallback, once it is seen to be one."""
+    """Check that an assignment is a fallback, and return its one code."""
     assert (found.mode, found.is_fallback, found.assignment_id) == (Mode.SHADOW, True, None)
     assert found.sentence.startswith("Mode shadow: ")
     assert found.sentence.endswith(".")

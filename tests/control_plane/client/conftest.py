@@ -1,11 +1,11 @@
-"""A control plane that a test speaks for, and a client that asks it without hurry."""
+"""Client fixtures: a stand-in control plane, and a client that may wait long for it."""
 
 import pytest
 
-from control_plane.client import Assignments
-from control_plane.client import assignments as module
+from guardwave.control_plane.client import Assignments
+from guardwave.control_plane.client import assignments as module
 from tests.control_plane.client.answering_plane import ControlPlane, Seconds
-from tests.control_plane.web_workers import PATIENCE_S
+from tests.support.web_workers import PATIENCE_S
 
 
 @pytest.fixture

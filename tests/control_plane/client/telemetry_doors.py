@@ -1,4 +1,4 @@
-"""The real SDK in memory, and what guardwave's own intake makes of what it would send."""
+"""Telemetry doors: the real SDK in memory, and guardwave's own intake to read its output."""
 
 import time
 
@@ -10,11 +10,11 @@ from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from control_plane.client import Assignment, GuardTelemetry
-from control_plane.ingest.reading import Receiving, read_logs, read_metrics
-from control_plane.otlp_door import Encoding
-from reducer.guards.transition import BatchBucket, FailureBucket, Transition
-from reducer.vocabulary import (
+from guardwave.control_plane.client import Assignment, GuardTelemetry
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.control_plane.ingest.reading import RequestContext, read_logs, read_metrics
+from guardwave.reducer.guards.transition import BatchBucket, FailureBucket, Transition
+from guardwave.reducer.vocabulary import (
     Decision,
     ExecutionStatus,
     GuardPhase,
@@ -23,7 +23,7 @@ from reducer.vocabulary import (
     TerminalStatus,
     ToolType,
 )
-from tests.control_plane.ingest.bodies import decode_logs, decode_metrics
+from tests.support.otlp.bodies import decode_logs, decode_metrics
 
 REPEATED, DUPLICATE = "repeated_tool_failure", "duplicate_call_id"
 ASSIGNED = (
@@ -61,7 +61,7 @@ _DELTA: dict[type, AggregationTemporality] = {
 
 
 class Door:
-    """A process with the SDK set up as docs/telemetry.md says."""
+    """A process with the SDK set up as in docs/telemetry.md."""
 
     def __init__(self):
         resource = Resource.create(
@@ -84,23 +84,23 @@ class Door:
     def events(self):
         """Return name and attributes of every event so far."""
         return [
-            (each.log_record.event_name, dict(each.log_record.attributes or {}))
-            for each in self.exporter.get_finished_logs()
+            (data.log_record.event_name, dict(data.log_record.attributes or {}))
+            for data in self.exporter.get_finished_logs()
         ]
 
     def records(self):
         """Return what intake reads of the events, as a body on the wire."""
         body = encode_logs(self.exporter.get_finished_logs()).SerializeToString()
         batches = decode_logs(body, Encoding.PROTOBUF)
-        return read_logs(batches, Receiving("internal", time.time_ns()))
+        return read_logs(batches, RequestContext("internal", time.time_ns()))
 
     def points(self):
         """Return what intake reads of the metrics since the last look."""
         data = self.reader.get_metrics_data()
         if data is None:
-            return read_metrics((), Receiving("internal", time.time_ns()))
+            return read_metrics((), RequestContext("internal", time.time_ns()))
         batches = decode_metrics(encode_metrics(data).SerializeToString(), Encoding.PROTOBUF)
-        return read_metrics(batches, Receiving("internal", time.time_ns()))
+        return read_metrics(batches, RequestContext("internal", time.time_ns()))
 
     def close(self):
         self.logs.shutdown()

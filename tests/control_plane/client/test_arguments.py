@@ -1,4 +1,4 @@
-"""What a host's code passes to the client: refused by name when it is made, shadow afterwards."""
+"""Arguments of a host's code: rejected by name when the client is made, shadow afterwards."""
 
 import logging
 import math
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pytest
 
-from control_plane.client import Assignments, FallbackReason
+from guardwave.control_plane.client import Assignments, FallbackReason
 from tests.control_plane.client.answering_plane import GUARD, why
 
 TOKEN = "gw_abcdefghijkm_secret"
@@ -51,7 +51,7 @@ NO_TEXTS = [
 
 
 @pytest.mark.parametrize(("odd", "kind"), NO_TEXTS)
-def test_an_owner_that_cannot_be_asked_for_is_shadow_and_said_so(
+def test_an_owner_that_cannot_be_asked_for_is_shadow_and_reported(
     plane, assignments, caplog, odd, kind
 ):
     found = assignments.resolve(GUARD, odd)
@@ -67,7 +67,7 @@ def test_an_owner_that_cannot_be_asked_for_is_shadow_and_said_so(
 
 
 @pytest.mark.parametrize(("odd", "kind"), NO_TEXTS)
-def test_a_guard_that_cannot_be_asked_for_is_shadow_and_said_so(
+def test_a_guard_that_cannot_be_asked_for_is_shadow_and_reported(
     plane, assignments, caplog, odd, kind
 ):
     found = assignments.resolve(odd, "workspace-1")
@@ -79,7 +79,7 @@ def test_a_guard_that_cannot_be_asked_for_is_shadow_and_said_so(
 
 
 @pytest.mark.parametrize(("odd", "kind"), NO_TEXTS)
-def test_a_route_that_cannot_be_asked_for_is_shadow_and_said_so(
+def test_a_route_that_cannot_be_asked_for_is_shadow_and_reported(
     plane, assignments, caplog, odd, kind
 ):
     found = assignments.resolve(GUARD, "workspace-1", route=odd)

@@ -1,14 +1,14 @@
-"""The client over a real socket, against control planes that answer well, badly, late or never."""
+"""Assignments over a real socket: control planes that answer well, badly, late or never."""
 
 import time
 
 import pytest
 
-from control_plane.client import Assignments
-from control_plane.client import assignments as module
-from reducer.vocabulary import Mode
+from guardwave.control_plane.client import Assignments
+from guardwave.control_plane.client import assignments as module
+from guardwave.reducer.vocabulary import Mode
 from tests.control_plane.client.answering_plane import GUARD, answer
-from tests.control_plane.web_workers import PATIENCE_S, until
+from tests.support.web_workers import PATIENCE_S, until
 
 LIMIT_S = 0.2
 
@@ -91,19 +91,19 @@ def test_a_control_plane_that_hangs_costs_a_prompt_200_ms_and_its_late_answer_is
     hurried = Assignments(
         plane.address, "gw_x_y", "internal", service_version="1.4.0", monotonic=seconds
     )
-    plane.let_go.clear()
+    plane.release.clear()
     started = time.monotonic()
     assert hurried.resolve(GUARD, "workspace-1").is_fallback
     waited = time.monotonic() - started
-    plane.let_go.set()
-    late = until(lambda: assigned(hurried.resolve(GUARD, "workspace-1")))
+    plane.release.set()
+    late = until(lambda: unless_fallback(hurried.resolve(GUARD, "workspace-1")))
     assert late.mode is Mode.ENFORCE
     assert len(plane.asked) == 1
     assert waited >= LIMIT_S
     hurried.close()
 
 
-def assigned(found):
+def unless_fallback(found):
     return None if found.is_fallback else found
 
 

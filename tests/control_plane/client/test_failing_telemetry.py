@@ -1,4 +1,4 @@
-"""Telemetry without an SDK, or with one that breaks in every place: the host does not notice."""
+"""Failing telemetry: without an SDK, or with a broken one, the host notices nothing."""
 
 import pytest
 from opentelemetry._logs import LoggerProvider as LoggerProviderApi
@@ -9,9 +9,16 @@ from opentelemetry.sdk._logs.export import LogRecordExporter, SimpleLogRecordPro
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from control_plane.client import Assignments, GuardTelemetry, PromptEnd
-from reducer.contract import PROMPT_END, SEQUENCE, TRANSITION, TRANSITIONS
-from reducer.vocabulary import DisruptionKind, ExecutionStatus, Invariant, LoopType, Mode, Outcome
+from guardwave.control_plane.client import Assignments, GuardTelemetry, PromptEnd
+from guardwave.reducer.contract import PROMPT_END, SEQUENCE, TRANSITION, TRANSITIONS
+from guardwave.reducer.vocabulary import (
+    DisruptionKind,
+    ExecutionStatus,
+    Invariant,
+    LoopType,
+    Mode,
+    Outcome,
+)
 from tests.control_plane.client.telemetry_doors import ASSIGNED, DUPLICATE, STOP, TRACKED, Door
 
 
@@ -109,7 +116,7 @@ class RaisingMeter(NoOpMeter):
         return RaisingInstrument()
 
 
-def a_whole_prompt(telemetry):
+def report_whole_prompt(telemetry):
     """Call every method there is."""
     telemetry.evaluated(ASSIGNED[0])
     prompt = telemetry.prompt(assignments=ASSIGNED)
@@ -131,13 +138,13 @@ def logs_with(processor):
 
 def test_without_an_sdk_every_call_does_nothing():
     telemetry = GuardTelemetry()
-    a_whole_prompt(telemetry)
+    report_whole_prompt(telemetry)
     assert telemetry.failures == 0
 
 
 def test_a_processor_that_raises_on_every_record_stops_nobody():
     telemetry = GuardTelemetry(logger_provider=logs_with(RaisingProcessor()))
-    a_whole_prompt(telemetry)
+    report_whole_prompt(telemetry)
     assert telemetry.failures == 7
 
 
@@ -145,7 +152,7 @@ def test_an_exporter_that_raises_stops_nobody(caplog):
     telemetry = GuardTelemetry(
         logger_provider=logs_with(SimpleLogRecordProcessor(RaisingExporter()))
     )
-    a_whole_prompt(telemetry)
+    report_whole_prompt(telemetry)
     assert "Broken" in caplog.text
 
 
@@ -171,7 +178,7 @@ def test_an_exporter_that_raises_stops_nobody(caplog):
 )
 def test_whatever_breaks_is_counted_and_stops_nobody(providers, failures):
     telemetry = GuardTelemetry(**providers)
-    a_whole_prompt(telemetry)
+    report_whole_prompt(telemetry)
     assert telemetry.failures == failures
 
 
@@ -180,7 +187,7 @@ def test_a_clock_that_raises_stops_nobody():
         raise Broken
 
     telemetry = GuardTelemetry(now_ns=broken)
-    a_whole_prompt(telemetry)
+    report_whole_prompt(telemetry)
     assert telemetry.failures == 7
 
 
@@ -190,11 +197,11 @@ def test_a_record_that_is_lost_leaves_a_gap_that_the_end_admits():
     prompt = telemetry.prompt(assignments=ASSIGNED)
     prompt.decided([TRACKED, TRACKED, TRACKED, STOP])
     prompt.ended(PromptEnd(Outcome.COMPLETED))
-    told = [
-        (each.event_name, each.attributes.get(SEQUENCE), each.attributes.get(TRANSITIONS))
-        for each in processor.kept
+    reported = [
+        (record.event_name, record.attributes.get(SEQUENCE), record.attributes.get(TRANSITIONS))
+        for record in processor.kept
     ]
-    assert told == [
+    assert reported == [
         (TRANSITION, 1, None),
         (TRANSITION, 2, None),
         (TRANSITION, 4, None),
@@ -205,7 +212,7 @@ def test_a_record_that_is_lost_leaves_a_gap_that_the_end_admits():
 def test_after_the_sdk_was_shut_down_nothing_raises():
     door = Door()
     door.close()
-    a_whole_prompt(door.telemetry)
+    report_whole_prompt(door.telemetry)
     assert door.events() == []
 
 
@@ -215,7 +222,7 @@ def test_counters_without_a_reader_that_listens_cost_nothing():
             metric_readers=[InMemoryMetricReader()], shutdown_on_exit=False
         )
     )
-    a_whole_prompt(telemetry)
+    report_whole_prompt(telemetry)
     assert telemetry.failures == 0
 
 
@@ -233,8 +240,11 @@ def test_resolving_a_mode_reports_its_evaluation_and_never_fails_for_it():
         "http://127.0.0.1:1", "gw_x_y", "internal", service_version="1", telemetry=door.telemetry
     )
     assert asked.resolve(DUPLICATE, "workspace-1").mode is Mode.SHADOW
-    ((name, said),) = door.events()
-    assert (name, said["feature_flag.result.variant"]) == ("feature_flag.evaluation", "shadow")
+    ((name, attributes),) = door.events()
+    assert (name, attributes["feature_flag.result.variant"]) == (
+        "feature_flag.evaluation",
+        "shadow",
+    )
     broken = Assignments(
         "http://127.0.0.1:1",
         "gw_x_y",

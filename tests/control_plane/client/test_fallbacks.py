@@ -1,4 +1,4 @@
-"""Why the client answered and not the control plane: in its answer, and in the log."""
+"""Fallbacks: their cause in the answer and in the log."""
 
 import json
 import re
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.client import Assignments, FallbackReason
-from control_plane.client import assignments as module
-from reducer.vocabulary import Mode
+from guardwave.control_plane.client import Assignments, FallbackReason
+from guardwave.control_plane.client import assignments as module
+from guardwave.reducer.vocabulary import Mode
 from tests.control_plane.client.answering_plane import GUARD, answer, why
-from tests.control_plane.web_workers import PATIENCE_S, free_port, until
+from tests.support.web_workers import PATIENCE_S, free_port, until
 
 DOCS = Path(__file__).parents[3] / "docs" / "client.md"
 TOKEN = "gw_abcdefghijkm_secret"
@@ -52,17 +52,17 @@ def test_a_log_that_raises_ends_no_prompt(assignments, monkeypatch):
         pytest.param(304, "not_understood", ("its status is 304",), id="unchanged from nothing"),
     ],
 )
-def test_a_status_that_is_no_answer_is_told_with_its_detail_and_a_remedy(
+def test_a_status_that_is_no_answer_is_reported_with_its_detail_and_a_remedy(
     plane, assignments, caplog, status, code, words
 ):
     plane.status, plane.body = status, b"" if status < 400 else problem("no such thing.")
     found = assignments.resolve(GUARD, "workspace-1")
     assert why(found) == code
-    for each in words:
-        assert each in found.sentence
+    for word in words:
+        assert word in found.sentence
     (record,) = caplog.records
-    said = found.sentence.removeprefix("Mode shadow: ").removesuffix(".")
-    assert record.getMessage() == f"guard {GUARD}: no new assignment ({code}): {said}"
+    cause = found.sentence.removeprefix("Mode shadow: ").removesuffix(".")
+    assert record.getMessage() == f"guard {GUARD}: no new assignment ({code}): {cause}"
 
 
 def problem(detail):
@@ -85,7 +85,7 @@ def problem(detail):
         pytest.param(problem(f"Bearer {TOKEN}!"), "(Bearer ***!)", id="a token repeated"),
     ],
 )
-def test_what_a_refusal_says_is_one_short_line_without_the_owner(
+def test_the_detail_of_a_4xx_is_one_short_line_without_the_owner(
     plane, assignments, caplog, body, shown
 ):
     plane.status, plane.body = 404, body
@@ -119,7 +119,7 @@ def test_what_a_refusal_says_is_one_short_line_without_the_owner(
         pytest.param(answer(sentence="x" * 70_000), "it has 65536 bytes", id="far too long"),
     ],
 )
-def test_an_answer_that_makes_no_sense_is_shadow_and_told(plane, assignments, body, wrong):
+def test_a_senseless_answer_is_shadow_and_reported(plane, assignments, body, wrong):
     plane.body = body if isinstance(body, bytes) else json.dumps(body).encode()
     found = assignments.resolve(GUARD, "workspace-1")
     assert why(found) is FallbackReason.NOT_UNDERSTOOD
@@ -144,22 +144,24 @@ def test_nobody_listening_is_not_reached(patience):
     made.close()
 
 
-def test_a_control_plane_that_hangs_is_told_from_one_that_refuses(plane, caplog):
+def test_a_control_plane_that_hangs_is_not_reached(plane, caplog):
     hurried = Assignments(plane.address, TOKEN, "internal", service_version="1.4.0")
-    plane.let_go.clear()
+    plane.release.clear()
     found = hurried.resolve(GUARD, "workspace-1")
-    plane.let_go.set()
+    plane.release.set()
     assert why(found) is FallbackReason.NOT_REACHED
     assert "no answer within 200 ms; one that comes later is kept" in found.sentence
     assert "no answer within 200 ms" in caplog.text
     hurried.close()
 
 
-def test_a_process_that_can_start_no_thread_is_told_so(plane, assignments, monkeypatch, caplog):
-    def refuse(_):
+def test_a_process_that_can_start_no_thread_gets_shadow_with_the_reason(
+    plane, assignments, monkeypatch, caplog
+):
+    def fail(_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(threading.Thread, "start", fail)
     for _ in range(2):
         found = assignments.resolve(GUARD, "workspace-1")
         assert why(found) is FallbackReason.NOT_ASKED
@@ -169,24 +171,24 @@ def test_a_process_that_can_start_no_thread_is_told_so(plane, assignments, monke
 
 
 def test_more_questions_than_a_client_asks_at_once_are_not_asked(plane, assignments, caplog):
-    plane.let_go.clear()
+    plane.release.clear()
     waiting = [
         threading.Thread(target=assignments.resolve, args=(GUARD, f"workspace-{number}"))
         for number in range(module.MOST_QUESTIONS_AT_ONCE)
     ]
-    for each in waiting:
-        each.start()
+    for thread in waiting:
+        thread.start()
     assert until(lambda: len(plane.asked) == len(waiting))
     found = assignments.resolve(GUARD, "workspace-x")
-    plane.let_go.set()
-    for each in waiting:
-        each.join(PATIENCE_S)
+    plane.release.set()
+    for thread in waiting:
+        thread.join(PATIENCE_S)
     assert why(found) is FallbackReason.NOT_ASKED
     assert f"{len(waiting)} questions wait for their answers" in found.sentence
     assert found.sentence.removeprefix("Mode shadow: ").removesuffix(".") in caplog.text
 
 
-def test_an_answer_of_an_older_generation_is_told_as_such(plane, assignments, seconds):
+def test_an_answer_of_an_older_generation_is_superseded(plane, assignments, seconds):
     assignments.resolve(GUARD, "workspace-1")
     plane.document, plane.etag = answer(generation=6), '"old"'
     seconds.now += 31
@@ -195,7 +197,7 @@ def test_an_answer_of_an_older_generation_is_told_as_such(plane, assignments, se
     assert "the answer is of generation 6 and 7 was seen before" in found.sentence
 
 
-def test_a_server_that_vouches_for_no_generation_is_believed_in_shadow(plane, assignments, seconds):
+def test_an_answer_in_shadow_needs_no_generation(plane, assignments, seconds):
     assignments.resolve(GUARD, "workspace-1")
     stale = {"code": "snapshot_stale", "sentence": "The store is away."}
     plane.document = answer(mode="shadow", generation=None, reasons=[stale], assignment_id=None)

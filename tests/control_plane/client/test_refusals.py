@@ -1,4 +1,4 @@
-"""A running guardwave that refuses: a host is told the status, the server's words and a remedy."""
+"""Refusals of a running guardwave: the host gets status, the server's detail and a remedy."""
 
 import tempfile
 from contextlib import closing
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.client import Assignments, FallbackReason
-from control_plane.client import assignments as module
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
-from reducer.vocabulary import Mode, Role
+from guardwave.control_plane.client import Assignments, FallbackReason
+from guardwave.control_plane.client import assignments as module
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Mode, Role
 from tests.control_plane.client.answering_plane import why
-from tests.control_plane.web_workers import PATIENCE_S, web_worker
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION, context_over, world_in
+from tests.support.web_workers import PATIENCE_S, web_worker
+from tests.support.worlds import ENVIRONMENT, GUARD, VERSION, context_over, world_in
 
 # One server for all of them: nothing here changes what it holds.
 pytestmark = pytest.mark.xdist_group("refusals")
@@ -25,7 +25,7 @@ UNKNOWN = "gw_abcdefghijkm_" + "s" * 43
 
 @pytest.fixture(scope="module")
 def guardwave():
-    """Yield the address of a guardwave in shadow, and a token of each role that can be mistaken."""
+    """Yield the address of a guardwave in shadow, and tokens of roles that are easily mixed up."""
     with (
         tempfile.TemporaryDirectory(prefix="gw-") as directory,
         EmbeddedServer.start(Path(directory)) as server,
@@ -59,13 +59,13 @@ def asked(guardwave, monkeypatch):
     return ask
 
 
-def test_with_nothing_wrong_the_control_plane_says_shadow_itself(asked):
+def test_with_nothing_wrong_the_control_plane_itself_answers_shadow(asked):
     found = asked()
     assert (found.mode, found.is_fallback) == (Mode.SHADOW, False)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said", "remedy"),
+    ("wrong", "detail", "remedy"),
     [
         pytest.param(
             {"token": UNKNOWN},
@@ -99,11 +99,11 @@ def test_with_nothing_wrong_the_control_plane_says_shadow_itself(asked):
         ),
     ],
 )
-def test_a_refusal_is_told_in_the_servers_words_with_a_remedy(asked, caplog, wrong, said, remedy):
+def test_a_refusal_has_the_servers_detail_and_a_remedy(asked, caplog, wrong, detail, remedy):
     found = asked(**wrong)
     assert why(found) is FallbackReason.REFUSED
     assert found.sentence.startswith("Mode shadow: the control plane refused with ")
-    assert said in found.sentence
+    assert detail in found.sentence
     assert remedy in found.sentence
     assert found.sentence.removeprefix("Mode shadow: ").removesuffix(".") in caplog.text
     assert UNKNOWN not in caplog.text + found.sentence

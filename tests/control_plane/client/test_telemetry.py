@@ -1,4 +1,4 @@
-"""What a host reports through the real SDK is what guardwave's intake reads, nothing else."""
+"""Telemetry: guardwave's intake reads exactly what a host reports through the real SDK."""
 
 import dataclasses
 
@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_plane.client import Assignment, PromptEnd
-from control_plane.ingest import accepted
-from control_plane.ingest.events import EVENTS
-from control_plane.ingest.points import ALLOWED_ON_POINTS
-from control_plane.ingest.records import DurationPoint
-from reducer import contract as written
-from reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
-from reducer.vocabulary import (
+from guardwave.control_plane.client import Assignment, PromptEnd
+from guardwave.control_plane.ingest.contract import limits
+from guardwave.control_plane.ingest.contract.events import EVENTS
+from guardwave.control_plane.ingest.contract.points import ALLOWED_ON_POINTS
+from guardwave.control_plane.ingest.model.records import DurationPoint
+from guardwave.reducer import contract as written
+from guardwave.reducer.catalogue import CATALOGUE, GUARD_OF_LOOP
+from guardwave.reducer.vocabulary import (
     Decision,
     DisruptionKind,
     ExecutionStatus,
@@ -51,11 +51,11 @@ def door():
     opened.close()
 
 
-def test_what_is_written_is_of_a_version_that_is_read():
-    assert accepted.SCOPE_VERSIONS[written.SCOPE_VERSION] == accepted.CONTRACT
+def test_intake_reads_the_version_that_the_client_writes():
+    assert limits.SCOPE_VERSIONS[written.SCOPE_VERSION] == limits.CONTRACT
 
 
-def test_every_event_and_metric_that_is_written_is_read():
+def test_intake_reads_every_event_and_metric_that_the_client_writes():
     metrics = {value for name, value in vars(written).items() if name.endswith("_METRIC")}
     assert metrics == ALLOWED_ON_POINTS.keys()
     assert {
@@ -68,7 +68,7 @@ def test_every_guard_of_the_catalogue_owns_one_loop_type():
     assert sorted(GUARD_OF_LOOP.values()) == sorted(CATALOGUE)
 
 
-def a_whole_prompt(door):
+def report_whole_prompt(door):
     prompt = door.telemetry.prompt(assignments=ASSIGNED, prompt_id="prompt-1")
     prompt.started()
     prompt.decided([TRACKED, STOP], is_history_preserved=True)
@@ -80,14 +80,14 @@ def a_whole_prompt(door):
 
 
 def test_intake_reads_every_event_of_a_prompt_as_it_was_meant(door):
-    a_whole_prompt(door)
+    report_whole_prompt(door)
     decoded = door.records()
-    assert (decoded.rejected, decoded.exposed, decoded.dropped_attributes) == ((), (), 0)
+    assert (decoded.rejected, decoded.dropped_attributes) == ((), 0)
     start, tracked, stop, loop, end, disruption = decoded.records
     both = ("a1.repeated", "a1.duplicate")
-    assert {each.prompt_id for each in decoded.records} == {"prompt-1"}
-    for each in (start, loop, end, disruption):
-        assert each.assignment_ids == both
+    assert {record.prompt_id for record in decoded.records} == {"prompt-1"}
+    for record in (start, loop, end, disruption):
+        assert record.assignment_ids == both
     assert (tracked.assignment_ids, stop.assignment_ids) == (("a1.duplicate",), ("a1.repeated",))
     assert (tracked.sequence, stop.sequence, end.transitions) == (1, 2, 2)
     assert (stop.guard, stop.mode, stop.decision) == (REPEATED, Mode.ENFORCE, Decision.STOPPED)
@@ -108,18 +108,18 @@ def test_intake_reads_every_event_of_a_prompt_as_it_was_meant(door):
 
 
 def test_intake_reads_one_point_of_every_metric_for_each_guard(door):
-    prompt = a_whole_prompt(door)
+    prompt = report_whole_prompt(door)
     prompt.violated(REPEATED, Invariant.EXISTING_GUARD_CHANGED)
     decoded = door.points()
-    assert (decoded.rejected, decoded.exposed, decoded.dropped_attributes) == ((), (), 0)
+    assert (decoded.rejected, decoded.dropped_attributes) == ((), 0)
     found = sorted(
         (
-            each.metric,
-            each.guard,
-            each.count if isinstance(each, DurationPoint) else each.value,
-            () if isinstance(each, DurationPoint) else each.labels,
+            record.metric,
+            record.guard,
+            record.count if isinstance(record, DurationPoint) else record.value,
+            () if isinstance(record, DurationPoint) else record.labels,
         )
-        for each in decoded.records
+        for record in decoded.records
     )
     guards = (DUPLICATE, REPEATED)
     common = sorted(
@@ -139,10 +139,10 @@ def test_intake_reads_one_point_of_every_metric_for_each_guard(door):
             ("agent.guard.turns", 4, ()),
         )
     )
-    by_guard = [each for each in found if each[0] == "agent.guard.transitions"]
+    by_guard = [point for point in found if point[0] == "agent.guard.transitions"]
     violation = ("agent.guard.violations", REPEATED, 1, (("invariant", "existing_guard_changed"),))
-    assert [each for each in found if each not in by_guard] == sorted([*common, violation])
-    assert [(each[1], each[2]) for each in by_guard] == [(DUPLICATE, 1), (REPEATED, 1)]
+    assert [point for point in found if point not in by_guard] == sorted([*common, violation])
+    assert [(point[1], point[2]) for point in by_guard] == [(DUPLICATE, 1), (REPEATED, 1)]
     assert dict(by_guard[1][3]) == {
         "batch_count.bucket": "3+",
         "decision": "stopped",
@@ -156,14 +156,14 @@ def test_intake_reads_one_point_of_every_metric_for_each_guard(door):
     }
 
 
-def test_no_metric_point_tells_one_prompt_from_another(door):
-    prompt = a_whole_prompt(door)
+def test_no_metric_point_identifies_a_prompt(door):
+    prompt = report_whole_prompt(door)
     data = door.reader.get_metrics_data()
     assert data is not None
     for metric in data.resource_metrics[0].scope_metrics[0].metrics:
         for point in metric.data.data_points:
-            told = {*point.attributes, *map(str, point.attributes.values())}
-            assert not told & {
+            content = {*point.attributes, *map(str, point.attributes.values())}
+            assert not content & {
                 prompt.id,
                 "a1.repeated",
                 "timeout",
@@ -173,7 +173,7 @@ def test_no_metric_point_tells_one_prompt_from_another(door):
             }
 
 
-def test_a_reset_says_why(door):
+def test_a_reset_has_its_reason(door):
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
     reset = dataclasses.replace(
         STOP, decision=Decision.RESET, reset_reason=ResetReason.CANCELLED, error_type=None
@@ -194,12 +194,14 @@ def test_sequence_numbers_are_gapless_over_all_guards_and_the_end_counts_them(ba
     prompt.ended(PromptEnd(Outcome.COMPLETED))
     *transitions, (_, end) = door.events()
     count = sum(map(len, batches))
-    assert [said[written.SEQUENCE] for _, said in transitions] == list(range(1, count + 1))
+    assert [attributes[written.SEQUENCE] for _, attributes in transitions] == list(
+        range(1, count + 1)
+    )
     assert end[written.TRANSITIONS] == count
     door.close()
 
 
-@pytest.mark.parametrize("route", [each for each in Route if each != "interactive_foreground"])
+@pytest.mark.parametrize("route", [route for route in Route if route != "interactive_foreground"])
 def test_a_prompt_off_the_foreground_reports_nothing(door, route):
     prompt = door.telemetry.prompt(assignments=ASSIGNED, route=route)
     prompt.started()
@@ -220,14 +222,14 @@ def test_a_guard_that_is_off_reports_nothing_beside_one_that_is_on(door):
     prompt.decided([TRACKED, STOP])
     start, stop = door.records().records
     assert (start.assignment_ids, stop.guard, stop.sequence) == (("a1.repeated",), REPEATED, 1)
-    assert {each.guard for each in door.points().records} == {REPEATED}
+    assert {point.guard for point in door.points().records} == {REPEATED}
 
 
 def test_without_ids_records_carry_none_so_that_the_resource_may(door):
     prompt = door.telemetry.prompt(assignments=[Assignment(REPEATED, Mode.SHADOW)])
     prompt.started()
-    ((_, said),) = door.events()
-    assert written.ASSIGNMENT_ID not in said
+    ((_, attributes),) = door.events()
+    assert written.ASSIGNMENT_ID not in attributes
 
 
 @pytest.mark.parametrize("status", [ExecutionStatus.CANCELLED, ExecutionStatus.NOT_STARTED])
@@ -236,7 +238,7 @@ def test_a_call_that_did_not_run_to_its_end_is_in_no_execution_count(door, statu
     assert door.points().records == ()
 
 
-def test_what_makes_no_sense_is_not_reported(door):
+def test_senseless_calls_report_nothing(door):
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
     prompt.disrupted(DisruptionKind.RETRY, offset_seconds=1)
     prompt.started()
@@ -250,7 +252,9 @@ def test_what_makes_no_sense_is_not_reported(door):
     prompt.violated("a_guard_of_nobody", Invariant.EXISTING_GUARD_CHANGED)
     for offset in (-0.1, 600.1, 600.0, 0.0):
         prompt.disrupted(DisruptionKind.DISCONNECT, offset_seconds=offset)
-    assert [(name, said.get(written.DISRUPTION_OFFSET)) for name, said in door.events()] == [
+    assert [
+        (name, attributes.get(written.DISRUPTION_OFFSET)) for name, attributes in door.events()
+    ] == [
         (written.PROMPT_START, None),
         (written.PROMPT_END, None),
         (written.LOOP_DETECTED, None),
@@ -288,10 +292,10 @@ def test_a_loop_names_its_guard_if_it_has_one(door, loop, guard):
 def test_a_number_that_cannot_be_is_unknown_and_left_out(door, end, missing):
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
     prompt.ended(PromptEnd(Outcome.FAILED, **end))
-    ((_, said),) = door.events()
-    assert missing not in said
+    ((_, attributes),) = door.events()
+    assert missing not in attributes
     assert door.records().rejected == ()
-    assert {each.metric for each in door.points().records} == {written.PROMPTS_METRIC}
+    assert {point.metric for point in door.points().records} == {written.PROMPTS_METRIC}
 
 
 def test_the_limits_themselves_are_reported(door):
@@ -313,7 +317,7 @@ def test_the_limits_themselves_are_reported(door):
     assert door.points().rejected == ()
 
 
-def test_prompts_have_ids_of_their_own_unless_told(door):
+def test_prompts_have_random_ids_unless_one_is_given(door):
     telemetry = door.telemetry
     ids = {telemetry.prompt(assignments=ASSIGNED).id for _ in range(50)}
     assert len(ids) == 50
@@ -344,8 +348,8 @@ def test_an_evaluation_names_guard_mode_generation_and_pseudonym(
     door, assignment, context_id, version
 ):
     door.telemetry.evaluated(assignment)
-    ((_, said),) = door.events()
-    assert said.get("feature_flag.context.id") == context_id
-    assert said.get("feature_flag.version") == version
+    ((_, attributes),) = door.events()
+    assert attributes.get("feature_flag.context.id") == context_id
+    assert attributes.get("feature_flag.version") == version
     (record,) = door.records().records
     assert (record.guard, record.mode) == (REPEATED, Mode.WARN)

@@ -1,4 +1,4 @@
-"""Plain words in the place of members, and what a log says of what fits no field."""
+"""Plain texts: they stand for members of closed sets; the log names values that fit no field."""
 
 import dataclasses
 import enum
@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from control_plane.client import Assignment, GuardTelemetry, PromptEnd
-from reducer import contract as written
-from reducer.guards.transition import Transition
-from reducer.vocabulary import (
+from guardwave.control_plane.client import Assignment, GuardTelemetry, PromptEnd
+from guardwave.reducer import contract as written
+from guardwave.reducer.guards.transition import Transition
+from guardwave.reducer.vocabulary import (
     DisruptionKind,
     ExecutionStatus,
     Invariant,
@@ -30,7 +30,7 @@ from tests.control_plane.client.telemetry_doors import (
 from tests.control_plane.client.test_failing_telemetry import RaisingProcessor, logs_with
 
 SECRET = "what_the_user_wrote"
-LOGGER = "control_plane.client.sink"
+LOGGER = "guardwave.control_plane.client.sink"
 
 
 @pytest.fixture
@@ -40,47 +40,49 @@ def door():
     opened.close()
 
 
-def spelled(found):
-    """Return the same with plain texts in the place of members, however deep in dataclasses."""
+def as_plain_text(found):
+    """Return the value with plain texts for members, however deep in dataclasses."""
     if isinstance(found, enum.Enum):
         return str(found.value)
     if not dataclasses.is_dataclass(found) or isinstance(found, type):
         return found
-    fields = [each.name for each in dataclasses.fields(found)]
-    return dataclasses.replace(found, **{name: spelled(getattr(found, name)) for name in fields})
+    fields = [field.name for field in dataclasses.fields(found)]
+    return dataclasses.replace(
+        found, **{name: as_plain_text(getattr(found, name)) for name in fields}
+    )
 
 
-def a_whole_prompt(telemetry, said):
-    """Report a prompt; `said` writes each word."""
-    assignments = [said(each) for each in ASSIGNED]
+def report_whole_prompt(telemetry, spell):
+    """Report a prompt; `spell` gives the form of each member."""
+    assignments = [spell(assignment) for assignment in ASSIGNED]
     telemetry.evaluated(assignments[0])
     prompt = telemetry.prompt(
-        assignments=assignments, route=said(Route.INTERACTIVE_FOREGROUND), prompt_id="prompt-1"
+        assignments=assignments, route=spell(Route.INTERACTIVE_FOREGROUND), prompt_id="prompt-1"
     )
     prompt.started()
-    prompt.decided([said(TRACKED), said(STOP)], is_history_preserved=True)
+    prompt.decided([spell(TRACKED), spell(STOP)], is_history_preserved=True)
     for status in ExecutionStatus:
-        prompt.executed(said(status))
-    prompt.violated(DUPLICATE, said(Invariant.EXISTING_GUARD_CHANGED))
-    prompt.loop_detected(said(LoopType.REPEATED_TOOL_EXECUTION_FAILURE))
-    prompt.ended(said(PromptEnd(Outcome.GUARD_STOPPED, duration_seconds=1.5, turns=2)))
-    prompt.disrupted(said(DisruptionKind.RETRY), offset_seconds=1)
-    prompt.disrupted(said(DisruptionKind.RETRY), offset_seconds=2)
+        prompt.executed(spell(status))
+    prompt.violated(DUPLICATE, spell(Invariant.EXISTING_GUARD_CHANGED))
+    prompt.loop_detected(spell(LoopType.REPEATED_TOOL_EXECUTION_FAILURE))
+    prompt.ended(spell(PromptEnd(Outcome.GUARD_STOPPED, duration_seconds=1.5, turns=2)))
+    prompt.disrupted(spell(DisruptionKind.RETRY), offset_seconds=1)
+    prompt.disrupted(spell(DisruptionKind.RETRY), offset_seconds=2)
 
 
-def told(door):
+def point_texts(door):
     """Return every point of the metrics, without its times and what is made of them."""
-    alike = {"start_ns": 0, "time_ns": 0, "identity": 0, "stream": 0}
-    return sorted(repr(dataclasses.replace(each, **alike)) for each in door.points().records)
+    same = {"start_ns": 0, "time_ns": 0, "identity": 0, "stream": 0}
+    return sorted(repr(dataclasses.replace(record, **same)) for record in door.points().records)
 
 
 def test_a_prompt_in_plain_words_is_the_prompt_in_members(door, caplog):
     spelling = Door()
-    a_whole_prompt(door.telemetry, lambda word: word)
-    a_whole_prompt(spelling.telemetry, spelled)
+    report_whole_prompt(door.telemetry, lambda word: word)
+    report_whole_prompt(spelling.telemetry, as_plain_text)
     assert len(door.events()) == 7
     assert spelling.events() == door.events()
-    assert told(spelling) == told(door) != []
+    assert point_texts(spelling) == point_texts(door) != []
     assert (spelling.telemetry.failures, spelling.records().rejected) == (0, ())
     assert caplog.records == []
     spelling.close()
@@ -89,14 +91,14 @@ def test_a_prompt_in_plain_words_is_the_prompt_in_members(door, caplog):
 @pytest.mark.parametrize("route", ["interactive", "acp_foreground", "interactive_foreground"])
 def test_every_accepted_spelling_of_the_foreground_is_reported_as_the_one(door, route):
     door.telemetry.prompt(assignments=ASSIGNED, route=route).started()
-    ((_, said),) = door.events()
-    assert said[written.ROUTE] == "interactive_foreground"
+    ((_, attributes),) = door.events()
+    assert attributes[written.ROUTE] == "interactive_foreground"
 
 
 @pytest.mark.parametrize(
-    "field", [each.name for each in dataclasses.fields(Transition) if each.name != "guard"]
+    "field", [field.name for field in dataclasses.fields(Transition) if field.name != "guard"]
 )
-def test_a_transition_is_refused_by_the_name_of_its_field(door, caplog, field):
+def test_a_transition_is_dropped_by_the_name_of_its_field(door, caplog, field):
     odd = dataclasses.replace(STOP)
     object.__setattr__(odd, field, f"{SECRET}/")
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
@@ -116,7 +118,7 @@ def assign(**given):
     )
 
 
-def an_end(outcome, **given):
+def prompt_end(outcome, **given):
     """Return an end with fields of any type."""
     return PromptEnd(outcome, **given)
 
@@ -138,7 +140,7 @@ def after_its_end(do):
 
 
 @pytest.mark.parametrize(
-    ("do", "said"),
+    ("do", "message"),
     [
         pytest.param(
             during(lambda prompt: prompt.executed("succeeded")),
@@ -156,7 +158,7 @@ def after_its_end(do):
             id="no word",
         ),
         pytest.param(
-            during(lambda prompt: prompt.ended(an_end(SECRET))),
+            during(lambda prompt: prompt.ended(prompt_end(SECRET))),
             "PromptEnd.outcome is a text that does not fit; give one of completed, failed",
             id="an outcome",
         ),
@@ -166,12 +168,12 @@ def after_its_end(do):
             id="an outcome alone",
         ),
         pytest.param(
-            during(lambda prompt: prompt.ended(an_end("completed", turns="3"))),
+            during(lambda prompt: prompt.ended(prompt_end("completed", turns="3"))),
             "PromptEnd.turns is a text that does not fit; give a whole number, or None",
             id="a number as text",
         ),
         pytest.param(
-            during(lambda prompt: prompt.ended(an_end("completed", duration_seconds=b"3"))),
+            during(lambda prompt: prompt.ended(prompt_end("completed", duration_seconds=b"3"))),
             "PromptEnd.duration_seconds is of type bytes; give seconds, or None",
             id="a duration as bytes",
         ),
@@ -267,41 +269,41 @@ def after_its_end(do):
         ),
     ],
 )
-def test_what_is_dropped_is_said_once_with_field_and_remedy_and_counted_each_time(
-    door, caplog, do, said
+def test_a_drop_is_logged_once_with_field_and_remedy_and_counted_each_time(
+    door, caplog, do, message
 ):
     do(door.telemetry)
     do(door.telemetry)
     assert door.telemetry.failures == 2
     (record,) = caplog.records
     assert (record.name, record.levelno) == (LOGGER, logging.WARNING)
-    assert f"not reported: {said}" in caplog.text
-    assert "(said once; GuardTelemetry.failures counts each time)" in caplog.text
+    assert f"not reported: {message}" in caplog.text
+    assert "(logged once; GuardTelemetry.failures counts each time)" in caplog.text
     assert SECRET not in caplog.text
     assert SECRET not in repr(door.events())
 
 
-def test_each_field_is_said_once(door, caplog):
+def test_each_field_is_logged_once(door, caplog):
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
     for _ in range(3):
         prompt.executed("ok")
         prompt.loop_detected("loop")
-    assert [each.getMessage().split()[2] for each in caplog.records] == [
+    assert [record.getMessage().split()[2] for record in caplog.records] == [
         "executed(status)",
         "loop_detected(loop)",
     ]
     assert door.telemetry.failures == 6
 
 
-def test_another_telemetry_says_it_again(door, caplog):
+def test_another_telemetry_logs_it_again(door, caplog):
     for telemetry in (door.telemetry, GuardTelemetry()):
         during(lambda prompt: prompt.executed("ok"))(telemetry)
     assert len(caplog.records) == 2
 
 
-def test_an_sdk_that_raises_is_named_once_and_what_it_says_is_not(caplog):
+def test_an_sdk_that_raises_is_logged_once_without_its_message(caplog):
     telemetry = GuardTelemetry(logger_provider=logs_with(RaisingProcessor()))
-    a_whole_prompt(telemetry, lambda word: word)
+    report_whole_prompt(telemetry, lambda word: word)
     assert telemetry.failures == 7
     (record,) = caplog.records
     assert "the OpenTelemetry SDK raised Broken for an event; see how it is set up" in (
@@ -310,7 +312,7 @@ def test_an_sdk_that_raises_is_named_once_and_what_it_says_is_not(caplog):
 
 
 class Relaying(logging.Handler):
-    """A log that is sent through the telemetry it tells of."""
+    """A log handler that reports through the telemetry that it logs."""
 
     def __init__(self, telemetry):
         super().__init__()

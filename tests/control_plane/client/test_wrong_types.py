@@ -1,6 +1,6 @@
-"""A host's code that passes what no type checker saw: dropped, counted, and never an error.
+"""Wrong types: a host's values that no type checker saw are dropped and counted, never an error.
 
-What a log says of it is in test_words.py.
+The log of it is in test_words.py.
 """
 
 import dataclasses
@@ -9,16 +9,9 @@ import math
 
 import pytest
 
-from control_plane.client import Assignment, PromptEnd
-from reducer import contract as written
-from reducer.vocabulary import (
-    DisruptionKind,
-    Invariant,
-    LoopType,
-    Mode,
-    Outcome,
-    Route,
-)
+from guardwave.control_plane.client import Assignment, PromptEnd
+from guardwave.reducer import contract as written
+from guardwave.reducer.vocabulary import DisruptionKind, Invariant, LoopType, Mode, Outcome, Route
 from tests.control_plane.client.telemetry_doors import ASSIGNED, REPEATED, STOP, Door
 
 PATH = "/home/alice/secret.txt"
@@ -56,7 +49,7 @@ ODD = [
 ]
 
 
-def dropped(door):
+def drop_count(door):
     """Return how many values were dropped, once no event is seen to hold the path."""
     assert PATH not in repr(door.events())
     return door.telemetry.failures
@@ -64,17 +57,17 @@ def dropped(door):
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize(
-    "field", [each.name for each in dataclasses.fields(STOP) if each.name != "guard"]
+    "field", [field.name for field in dataclasses.fields(STOP) if field.name != "guard"]
 )
 def test_a_transition_with_a_field_of_another_type_is_dropped_without_a_gap(door, field, odd):
     broken = dataclasses.replace(STOP)
     object.__setattr__(broken, field, odd)
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
     prompt.decided([STOP, broken, STOP])
-    assert [said[written.SEQUENCE] for _, said in door.events()] == [1, 2]
+    assert [attributes[written.SEQUENCE] for _, attributes in door.events()] == [1, 2]
     prompt.ended(PromptEnd(Outcome.FAILED))
     assert door.events()[-1][1][written.TRANSITIONS] == 2
-    assert dropped(door) == 1
+    assert drop_count(door) == 1
     assert door.records().rejected == ()
 
 
@@ -83,7 +76,7 @@ def test_an_ordinal_is_a_count(door, odd):
     door.telemetry.prompt(assignments=ASSIGNED).decided(
         [dataclasses.replace(STOP, candidate_ordinal=odd)]
     )
-    assert (door.events(), dropped(door)) == ([], 1)
+    assert (door.events(), drop_count(door)) == ([], 1)
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -92,8 +85,8 @@ def test_what_is_no_transition_is_dropped_and_the_others_are_reported(door, odd)
     prompt.decided([odd, STOP])
     prompt.decided(7)
     prompt.decided([STOP], is_history_preserved=odd)
-    assert [said[written.SEQUENCE] for _, said in door.events()] == [1]
-    assert dropped(door) == 3
+    assert [attributes[written.SEQUENCE] for _, attributes in door.events()] == [1]
+    assert drop_count(door) == 3
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -108,20 +101,20 @@ def test_a_call_with_anything_else_for_a_word_reports_nothing(door, odd):
     prompt.disrupted(DisruptionKind.RETRY, offset_seconds=1.0)
     door.telemetry.evaluated(odd)
     assert door.events() == []
-    assert dropped(door) == 7
+    assert drop_count(door) == 7
     prompt.ended(PromptEnd(Outcome.COMPLETED))
     prompt.disrupted(odd, offset_seconds=1.0)
     prompt.loop_detected(LoopType.TOTAL_TOOL_CALLS)
     assert [name for name, _ in door.events()] == [written.PROMPT_END, written.LOOP_DETECTED]
-    assert dropped(door) == 8
+    assert drop_count(door) == 8
 
 
 @pytest.mark.parametrize("offset", ["1.0", None, TRICKY, b"1"])
-def test_an_offset_of_another_type_leaves_the_disruption_to_be_told(door, offset):
+def test_after_an_offset_of_another_type_the_disruption_can_still_be_reported(door, offset):
     prompt = door.telemetry.prompt(assignments=ASSIGNED)
     prompt.ended(PromptEnd(Outcome.COMPLETED))
     prompt.disrupted(DisruptionKind.RETRY, offset_seconds=offset)
-    assert dropped(door) == 1
+    assert drop_count(door) == 1
     prompt.disrupted(DisruptionKind.RETRY, offset_seconds=1)
     assert door.events()[-1][1][written.DISRUPTION_OFFSET] == 1.0
 
@@ -142,8 +135,8 @@ def test_a_number_of_another_type_is_left_out_and_the_end_is_reported(door, fiel
     numbers = {"duration_seconds": 1.5, "turns": 1, "input_tokens": 1, "output_tokens": 1}
     end = PromptEnd(Outcome.COMPLETED, **{**numbers, field: odd})
     door.telemetry.prompt(assignments=ASSIGNED).ended(end)
-    ((name, said),) = door.events()
-    assert (name, key in said, dropped(door)) == (written.PROMPT_END, False, 1)
+    ((name, attributes),) = door.events()
+    assert (name, key in attributes, drop_count(door)) == (written.PROMPT_END, False, 1)
     assert door.records().rejected == ()
 
 
@@ -152,7 +145,7 @@ def test_a_duration_that_is_not_finite_or_beyond_a_day_is_unknown(door, seconds)
     end = PromptEnd(Outcome.COMPLETED, duration_seconds=seconds)
     door.telemetry.prompt(assignments=ASSIGNED).ended(end)
     assert written.DURATION not in door.events()[0][1]
-    assert dropped(door) == 0
+    assert drop_count(door) == 0
 
 
 @pytest.mark.parametrize(
@@ -173,7 +166,7 @@ def test_a_digest_stands_for_a_prompt_id_that_may_say_something(door, prompt_id)
     assert prompt.id == hashlib.blake2b(whole, digest_size=16).hexdigest()
     prompt.started()
     assert door.events()[0][1][written.PROMPT_ID] == prompt.id
-    assert dropped(door) == 0
+    assert drop_count(door) == 0
 
 
 @pytest.mark.parametrize("prompt_id", ["x" * 128, "s########1", "a_B.9:c@d~e-f#"])
@@ -185,8 +178,8 @@ def test_an_identifier_is_a_prompt_id_as_it_is(door, prompt_id):
 def test_what_is_no_text_for_a_prompt_id_gives_a_random_one(door, prompt_id):
     ids = {door.telemetry.prompt(assignments=ASSIGNED, prompt_id=prompt_id).id for _ in range(9)}
     assert len(ids) == 9
-    assert {len(each) for each in ids} == {32}
-    assert dropped(door) == 9
+    assert {len(prompt_id) for prompt_id in ids} == {32}
+    assert drop_count(door) == 9
 
 
 @pytest.mark.parametrize(
@@ -206,9 +199,9 @@ def test_what_is_no_text_for_a_prompt_id_gives_a_random_one(door, prompt_id):
 def test_what_is_no_assignment_is_dropped_and_the_others_hold(door, odd):
     prompt = door.telemetry.prompt(assignments=[*ASSIGNED, odd])
     prompt.started()
-    ((_, said),) = door.events()
-    assert said[written.ASSIGNMENT_ID] == ("a1.repeated", "a1.duplicate")
-    assert dropped(door) == 1
+    ((_, attributes),) = door.events()
+    assert attributes[written.ASSIGNMENT_ID] == ("a1.repeated", "a1.duplicate")
+    assert drop_count(door) == 1
 
 
 @pytest.mark.parametrize("given", [{"assignments": 7}, {"route": "phone"}, {"route": None}])
@@ -217,10 +210,10 @@ def test_a_prompt_of_unknown_route_or_assignments_reports_nothing(door, given):
     prompt.started()
     prompt.decided([STOP])
     prompt.ended(PromptEnd(Outcome.COMPLETED))
-    assert (door.events(), dropped(door)) == ([], 1)
+    assert (door.events(), drop_count(door)) == ([], 1)
 
 
 @pytest.mark.parametrize("route", [Route.CRON, "cron"])
 def test_an_excluded_route_is_no_fault(door, route):
     door.telemetry.prompt(assignments=ASSIGNED, route=route).started()
-    assert (door.events(), dropped(door)) == ([], 0)
+    assert (door.events(), drop_count(door)) == ([], 0)

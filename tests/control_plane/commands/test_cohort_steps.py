@@ -1,12 +1,12 @@
-"""A step up asked for on its cohort: which step that is, and what a dry run tells of it."""
+"""Steps up requested on a cohort: the step that is meant, and the answer of a dry run."""
 
 import pytest
 
-from control_plane.commands.cohorts import CohortAnswer, CohortChange, set_cohort_mode
-from control_plane.errors import RuleViolated
-from reducer.vocabulary import Mode
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+from guardwave.control_plane.commands.cohorts import CohortAnswer, CohortChange, set_cohort_mode
+from guardwave.control_plane.core.errors import RuleViolated
+from guardwave.reducer.vocabulary import Mode
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
 
 def raising(life: Life, cohort: str, *, is_dry_run: bool = False, **changed) -> CohortAnswer:
@@ -53,7 +53,7 @@ def test_no_step_is_asked_for_on_a_cohort_that_no_step_treats(life, cohort):
         raising(life, cohort)
 
 
-def test_a_dry_run_of_a_step_tells_what_would_be_and_keeps_no_promotion(life):
+def test_a_dry_run_of_a_step_reports_the_change_and_keeps_no_promotion(life):
     before = life.rollout
     tried = raising(life, "warned", is_dry_run=True)
     assert (tried.changed, life.rollout) == (True, before)

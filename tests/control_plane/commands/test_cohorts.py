@@ -1,14 +1,13 @@
-"""Setting a cohort's mode: lower at once and for free, again without effect, never higher so."""
+"""Modes of a cohort: lowered at once, without effect when repeated, never raised."""
 
 from dataclasses import replace
 
 import pytest
 
-from control_plane.commands.changes import Change, Note, change, put_rollout
-from control_plane.commands.cohorts import CohortAnswer, CohortChange, set_cohort_mode
-from control_plane.commands.rollback import FoundViolation, latch
-from control_plane.commands.waves import start_wave
-from control_plane.errors import (
+from guardwave.control_plane.commands.cohorts import CohortAnswer, CohortChange, set_cohort_mode
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.control_plane.commands.waves import start_wave
+from guardwave.control_plane.core.errors import (
     GateRequired,
     InvalidField,
     Latched,
@@ -19,18 +18,11 @@ from control_plane.errors import (
     StepSkipped,
     WaveFrozenField,
 )
-from control_plane.etags import rollout_etag
-from control_plane.state import Action
-from reducer.vocabulary import Invariant, Mode
-from tests.control_plane.worlds import (
-    ENVIRONMENT,
-    GUARD,
-    NOW,
-    OPERATOR,
-    WHY,
-    context_over,
-    world_in,
-)
+from guardwave.control_plane.core.etags import rollout_etag
+from guardwave.control_plane.core.state import Action
+from guardwave.control_plane.rollouts.changes import Change, Note, change, put_rollout
+from guardwave.reducer.vocabulary import Invariant, Mode
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW, OPERATOR, WHY, context_over, world_in
 
 
 @pytest.fixture(params=[Mode.WARN, Mode.ENFORCE])
@@ -91,7 +83,7 @@ def test_lowering_again_changes_nothing_and_makes_no_entry(raised):
     assert (rollout(raised), entries(raised)) == (before, count)
 
 
-def test_a_dry_run_tells_what_would_be_and_changes_nothing(enforced):
+def test_a_dry_run_reports_the_change_and_makes_none(enforced):
     before = rollout(enforced)
     answer = set_mode(enforced, "enforced", Mode.SHADOW, is_dry_run=True)
     assert (answer.changed, answer.rollout.phase) == (True, Mode.SHADOW)
@@ -147,7 +139,7 @@ def test_a_stale_if_match_is_refused_for_lowering_too(enforced):
         pytest.param("../warned", Mode.SHADOW, NotFound, id="a path"),
     ],
 )
-def test_what_the_ladder_does_not_allow_is_refused(warned, cohort, mode, error):
+def test_steps_that_the_ladder_does_not_allow_are_refused(warned, cohort, mode, error):
     before = rollout(warned)
     with pytest.raises(error):
         set_mode(warned, cohort, mode)
@@ -209,7 +201,7 @@ def test_a_share_alone_is_set_of_the_treated_cohort_only(enforced, cohort):
     assert "'pointer': '/share_bps'" in str(no.value.extras["errors"])
 
 
-def test_a_share_stands_in_no_lowerings_way(enforced):
+def test_a_share_does_not_hinder_a_demotion(enforced):
     assert set_mode(enforced, "enforced", Mode.WARN, share_bps=300).rollout.phase is Mode.WARN
     assert not set_mode(enforced, "enforced", Mode.WARN, share_bps=300).changed
 
@@ -258,7 +250,7 @@ def test_a_restarted_enforce_wave_treats_at_most_the_ceiling(enforced):
     assert (after.treated_bps, wave.treated_bps) == (300, 300)
 
 
-def test_a_wave_after_a_lowering_to_warn_draws_the_holdback_anew(enforced):
+def test_a_wave_after_a_demotion_to_warn_draws_a_new_holdback(enforced):
     set_mode(enforced, "enforced", Mode.WARN)
     after, wave = restart(enforced)
     assert (after.phase, wave.treated_bps) == (Mode.WARN, 8000)

@@ -1,16 +1,16 @@
-"""Environments, rollouts and owners: made once, named well, and no owner's id kept anywhere."""
+"""Environments, rollouts and owners: created once, named well, with no owner's id stored."""
 
 from datetime import timedelta
 
 import pytest
 
-from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.commands.owners import state_owner_facts
-from control_plane.errors import InvalidField, NotFound, RuleViolated, StateConflict
-from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Mode
-from tests.control_plane.hosts import Host, Prompt, assigned, pseudonym_in
-from tests.control_plane.worlds import (
+from guardwave.control_plane.commands.environments import create_environment, create_rollout
+from guardwave.control_plane.commands.owners import state_owner_facts
+from guardwave.control_plane.core.errors import InvalidField, NotFound, RuleViolated, StateConflict
+from guardwave.reducer.rollout.state import EvidenceSource
+from guardwave.reducer.vocabulary import Mode
+from tests.support.hosts import Host, Prompt, assignment_for, pseudonym_in
+from tests.support.worlds import (
     ENVIRONMENT,
     GUARD,
     KNOWN,
@@ -52,7 +52,7 @@ def entries(context) -> int:
 @pytest.mark.parametrize(
     "name", ["../x", "", "Internal", "a" * 49, "a b", "intern\N{LATIN SMALL LETTER A WITH ACUTE}l"]
 )
-def test_a_name_that_is_none_is_refused_by_its_form(context, name):
+def test_a_malformed_name_is_refused(context, name):
     with pytest.raises(InvalidField, match="1 to 48 of a-z, 0-9 and '-'"):
         create(context, name)
     assert context.environments.names() == ()
@@ -87,7 +87,7 @@ def test_requiring_an_environment_twice_is_requiring_it_once(context):
     assert create(context, "public", requires=("internal",)) == (found, False)
 
 
-def test_what_an_environment_requires_is_set_once(context):
+def test_requirements_of_an_environment_are_set_once(context):
     create(context)
     create(context, "public", requires=("internal",))
     assert create(context, "public")[1] is False
@@ -147,7 +147,7 @@ def test_a_thousand_owners_go_in_one_call_and_no_more(context):
         state(context, *(f"more-{number}" for number in range(1001)))
 
 
-def test_an_owner_id_that_is_none_is_named_by_its_place_alone(context):
+def test_a_malformed_owner_id_is_reported_only_by_its_place(context):
     create(context)
     with pytest.raises(InvalidField) as refused:
         state(context, "fine", "secret\nworkspace")
@@ -161,11 +161,11 @@ def test_neither_an_owners_id_nor_a_prompts_is_anywhere_in_the_store(store, cont
     roll_out(context)
     owner, prompt_id = "acme-workspace-0815", "prompt-of-somebody-4711"
     state(context, owner)
-    _, owner_id = assigned(context, owner)
+    _, owner_id = assignment_for(context, owner)
     host = Host(context)
     at = NOW - timedelta(hours=1)
-    host.tell(Prompt(prompt_id, [owner_id], at, decisions=("tracked",), is_disrupted=True))
-    host.tell(Prompt(f"{prompt_id}-2", [], at), Prompt(f"{prompt_id}-3", ["a1.forged"], at))
+    host.send_prompts(Prompt(prompt_id, [owner_id], at, decisions=("tracked",), is_disrupted=True))
+    host.send_prompts(Prompt(f"{prompt_id}-2", [], at), Prompt(f"{prompt_id}-3", ["a1.forged"], at))
     held = b"\n".join(part for key in store.scan_iter() for part in (key, *values(store, key)))
     assert pseudonym_in(context, owner).encode() in held
     for secret in (owner, prompt_id):

@@ -1,4 +1,4 @@
-"""One step up: on an evaluation that holds, to a frozen roster, or refused with the reason."""
+"""Promotions: one step up on a valid evaluation, to a frozen roster, or refused with the reason."""
 
 import threading
 from dataclasses import replace
@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.commands.cohorts import CohortChange, set_cohort_mode
-from control_plane.commands.promotions import PromotionRequest, carry_out, request_promotion
-from control_plane.commands.rollback import roll_back
-from control_plane.commands.waves import start_wave
-from control_plane.errors import (
+from guardwave.control_plane.commands.cohorts import CohortChange, set_cohort_mode
+from guardwave.control_plane.commands.promotions import carry_out, request_promotion
+from guardwave.control_plane.commands.rollback import roll_back
+from guardwave.control_plane.commands.waves import start_wave
+from guardwave.control_plane.core.errors import (
     GateRequired,
     InvalidField,
     NotFound,
@@ -19,12 +19,13 @@ from control_plane.errors import (
     StateConflict,
     StepSkipped,
 )
-from control_plane.etags import rollout_etag
-from control_plane.state import EvaluationStatus, PromotionStatus
-from reducer.vocabulary import Mode, Verdict
-from tests.control_plane.hosts import Prompt, assigned, pseudonym_in
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+from guardwave.control_plane.core.etags import rollout_etag
+from guardwave.control_plane.core.state import EvaluationStatus, PromotionStatus
+from guardwave.control_plane.rollouts.promotion_rules import PromotionRequest
+from guardwave.reducer.vocabulary import Mode, Verdict
+from tests.support.hosts import Prompt, assignment_for, pseudonym_in
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
 
 @pytest.fixture
@@ -56,10 +57,10 @@ def test_warn_freezes_a_roster_of_everybody_who_is_eligible(warned):
 
 def test_the_roster_stays_as_it_was_frozen(warned):
     before = roster(warned)
-    _, owner_id = assigned(warned.context, "newcomer")
-    warned.host.tell(Prompt("p-new", [owner_id], warned.calendar.now - timedelta(hours=1)))
+    _, owner_id = assignment_for(warned.context, "newcomer")
+    warned.host.send_prompts(Prompt("p-new", [owner_id], warned.calendar.now - timedelta(hours=1)))
     assert roster(warned) == before
-    assert assigned(warned.context, "newcomer")[0].cohort == "outside"
+    assert assignment_for(warned.context, "newcomer")[0].cohort == "outside"
 
 
 @pytest.mark.parametrize("owners", [19, 20, 24, 39, 40, 61])
@@ -91,7 +92,7 @@ def test_owners_without_days_that_count_are_not_stable(store):
     for _ in range(14):
         day = life.today
         life.calendar.now += timedelta(hours=22)
-        life.host.tell(*life.prompts(day))
+        life.host.send_prompts(*life.prompts(day))
         life.calendar.now += timedelta(hours=2)
         life.work()
     assert life.promote(Mode.ENFORCE).status is PromotionStatus.DONE
@@ -100,9 +101,8 @@ def test_owners_without_days_that_count_are_not_stable(store):
 
 def test_a_promotion_names_its_evaluation_in_the_audit(warned):
     entry = warned.context.environments.audit_entries(ENVIRONMENT)[-1]
-    newest = max(
-        warned.context.environments.audit_entries(ENVIRONMENT), key=lambda each: each["sequence"]
-    )
+    entries = warned.context.environments.audit_entries(ENVIRONMENT)
+    newest = max(entries, key=lambda entry: entry["sequence"])
     assert entry is not None
     assert (newest["action"], newest["gate_evaluation"]) == ("promoted", 1)
     assert newest["generation_after"] == newest["generation_before"] + 1
@@ -149,7 +149,7 @@ def test_no_step_is_skipped(life):
         life.ask_promotion(life.within(), Mode.ENFORCE)
 
 
-def test_the_ceiling_holds_whatever_is_asked_for(warned):
+def test_the_ceiling_holds_for_every_request(warned):
     with pytest.raises(RuleViolated, match="exceed the ceiling of 500"):
         warned.ask_promotion(warned.within(), Mode.ENFORCE, share_bps=501)
 
@@ -161,7 +161,7 @@ def test_a_warning_leaves_the_holdback_that_the_policy_keeps(life):
 
 
 @pytest.fixture
-def tightened(warned):
+def lowered_ceiling(warned):
     """The same life under a policy whose ceiling was lowered after the rollout was created."""
     policies = warned.context.policies
     base = replace(policies.base, ceiling_bps=300)
@@ -169,25 +169,25 @@ def tightened(warned):
     return replace(warned, context=context)
 
 
-def test_a_ceiling_that_was_lowered_binds_rollouts_that_exist(tightened):
+def test_a_ceiling_that_was_lowered_binds_rollouts_that_exist(lowered_ceiling):
     with pytest.raises(RuleViolated, match="exceed the ceiling of 300"):
-        tightened.ask_promotion(tightened.within(), Mode.ENFORCE, share_bps=301)
-    assert tightened.promote(Mode.ENFORCE).status is PromotionStatus.DONE
-    assert tightened.wave.treated_bps == 300
+        lowered_ceiling.ask_promotion(lowered_ceiling.within(), Mode.ENFORCE, share_bps=301)
+    assert lowered_ceiling.promote(Mode.ENFORCE).status is PromotionStatus.DONE
+    assert lowered_ceiling.wave.treated_bps == 300
     with pytest.raises(StepSkipped):
-        tightened.ask_promotion(tightened.within(), Mode.ENFORCE)
+        lowered_ceiling.ask_promotion(lowered_ceiling.within(), Mode.ENFORCE)
 
 
-def test_a_ceiling_that_was_lowered_binds_no_longer_than_it_is_in_force(warned, tightened):
-    tightened.promote(Mode.ENFORCE)
+def test_a_ceiling_that_was_lowered_binds_no_longer_than_it_is_in_force(warned, lowered_ceiling):
+    lowered_ceiling.promote(Mode.ENFORCE)
     assert warned.promote(Mode.ENFORCE).status is PromotionStatus.DONE
     assert warned.wave.treated_bps == 500
 
 
-def test_a_ceiling_that_was_lowered_binds_a_wave_that_starts_again(warned, tightened):
+def test_a_ceiling_that_was_lowered_binds_a_wave_that_starts_again(warned, lowered_ceiling):
     warned.promote(Mode.ENFORCE)
     after, wave = start_wave(
-        tightened.context,
+        lowered_ceiling.context,
         ENVIRONMENT,
         GUARD,
         version_pin=None,
@@ -214,7 +214,7 @@ def test_a_larger_share_is_a_promotion_of_its_own(warned):
         warned.ask_promotion(warned.within(), Mode.ENFORCE, share_bps=500)
 
 
-def test_a_stale_precondition_is_told_before_anything_else(life):
+def test_a_stale_precondition_is_reported_before_anything_else(life):
     evaluation = life.within()
     assert evaluation.digest is not None
     with pytest.raises(PreconditionFailed):
@@ -232,7 +232,7 @@ def test_a_stale_precondition_is_told_before_anything_else(life):
 def test_a_dry_run_asks_for_nothing(life):
     evaluation = life.within()
     assert evaluation.digest is not None
-    told = request_promotion(
+    answer = request_promotion(
         life.context,
         ENVIRONMENT,
         GUARD,
@@ -242,12 +242,12 @@ def test_a_dry_run_asks_for_nothing(life):
         is_dry_run=True,
     )
     life.work()
-    assert (told.id, told.share_bps) == (0, 8000)
+    assert (answer.id, answer.share_bps) == (0, 8000)
     assert life.context.gates.promotions(ENVIRONMENT, GUARD) == ()
     assert life.rollout.phase is Mode.SHADOW
 
 
-def test_the_evidence_of_one_environment_is_nothing_to_another(store):
+def test_the_evidence_of_one_environment_counts_in_no_other(store):
     internal = Life.begin(store)
     internal.live(7)
     assert internal.evaluate().verdict == Verdict.WITHIN
@@ -268,7 +268,7 @@ def test_setting_a_cohort_higher_is_the_promotion_of_that_step(life):
     assert life.rollout.phase is Mode.WARN
 
 
-def test_an_evaluation_that_is_named_stands_in_no_lowerings_way(warned):
+def test_an_evaluation_that_is_named_does_not_hinder_a_demotion(warned):
     evaluation = warned.within()
     asked = CohortChange(mode=Mode.OFF, gate_evaluation=evaluation.id, digest=evaluation.digest)
     answer = set_cohort_mode(
@@ -311,7 +311,7 @@ def test_a_rollback_that_races_a_promotion_always_ends_in_shadow(life, to):
             done = roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
             assert done.is_verified
 
-        threads = [threading.Thread(target=each) for each in (promote, roll)]
+        threads = [threading.Thread(target=work) for work in (promote, roll)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -336,6 +336,6 @@ def test_two_workers_that_carry_out_one_promotion_take_one_step(life):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [each.status for each in done] == [PromotionStatus.DONE] * 2
+    assert [promotion.status for promotion in done] == [PromotionStatus.DONE] * 2
     assert life.promotion(asked.id).status is PromotionStatus.DONE
     assert (life.rollout.phase, life.rollout.generation) == (Mode.WARN, 2)

@@ -1,17 +1,22 @@
-"""Back to shadow from any phase, again and again, and held there until a person looked."""
+"""Rollbacks: to shadow from any phase, repeatable, and held there until acknowledged."""
 
 from dataclasses import replace
 
 import pytest
 
-from control_plane.commands.cohorts import CohortChange, set_cohort_mode
-from control_plane.commands.environments import create_rollout
-from control_plane.commands.rollback import FoundViolation, acknowledge, latch, roll_back
-from control_plane.errors import InvalidField, NotFound, PreconditionFailed, StateConflict
-from control_plane.etags import environment_etag
-from control_plane.state import SYSTEM, Action, Lowering
-from reducer.vocabulary import Invariant, Mode
-from tests.control_plane.worlds import (
+from guardwave.control_plane.commands.cohorts import CohortChange, set_cohort_mode
+from guardwave.control_plane.commands.environments import create_rollout
+from guardwave.control_plane.commands.rollback import FoundViolation, acknowledge, latch, roll_back
+from guardwave.control_plane.core.errors import (
+    InvalidField,
+    NotFound,
+    PreconditionFailed,
+    StateConflict,
+)
+from guardwave.control_plane.core.etags import environment_etag
+from guardwave.control_plane.core.state import SYSTEM, Action, Lowering
+from guardwave.reducer.vocabulary import Invariant, Mode
+from tests.support.worlds import (
     ENVIRONMENT,
     GUARD,
     NOW,
@@ -30,7 +35,7 @@ def violation(identity: str = "record 1") -> FoundViolation:
     return FoundViolation(identity, Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 2)
 
 
-def back(world, **how):
+def to_shadow(world, **how):
     how.setdefault("reason", WHY)
     return roll_back(world.context, ENVIRONMENT, actor=OPERATOR, **how)
 
@@ -52,7 +57,7 @@ def raised(store, request):
 
 def test_a_rollback_ends_in_shadow_and_says_what_it_lowered(raised):
     before = rollout(raised)
-    done = back(raised)
+    done = to_shadow(raised)
     after = rollout(raised)
     assert (done.changed, done.is_verified, done.at, done.actor) == (True, True, NOW, OPERATOR)
     assert done.lowerings == (Lowering(GUARD, before.phase, Mode.SHADOW, after.generation),)
@@ -61,9 +66,9 @@ def test_a_rollback_ends_in_shadow_and_says_what_it_lowered(raised):
 
 
 def test_a_second_rollback_answers_the_first_and_changes_nothing(raised):
-    first = back(raised)
+    first = to_shadow(raised)
     count = len(actions(raised))
-    second = back(raised)
+    second = to_shadow(raised)
     assert (second.id, second.changed) == (first.id, False)
     assert len(actions(raised)) == count
 
@@ -73,7 +78,7 @@ def test_a_rollback_never_raises_a_mode(store, phase):
     world = world_in(context_over(store), Mode.SHADOW)
     if phase is Mode.OFF:
         switch_off(world)
-    assert not back(world).changed
+    assert not to_shadow(world).changed
     assert rollout(world).phase is phase
 
 
@@ -82,14 +87,14 @@ def test_a_rollback_of_one_guard_leaves_the_others(raised):
         raised.context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
     )
     before = rollout(raised)
-    assert not back(raised, guard=OTHER_GUARD).changed
+    assert not to_shadow(raised, guard=OTHER_GUARD).changed
     assert rollout(raised) == before
-    assert back(raised, guard=GUARD).changed
+    assert to_shadow(raised, guard=GUARD).changed
 
 
-def test_a_rollback_of_nothing_is_told_so(raised):
+def test_a_rollback_of_an_unknown_guard_is_not_found(raised):
     with pytest.raises(NotFound, match="no rollout in environment"):
-        back(raised, guard=OTHER_GUARD)
+        to_shadow(raised, guard=OTHER_GUARD)
     with pytest.raises(NotFound, match="no environment"):
         roll_back(raised.context, "nowhere", actor=OPERATOR, reason=WHY)
 
@@ -97,11 +102,11 @@ def test_a_rollback_of_nothing_is_told_so(raised):
 def test_a_rollback_needs_a_reason(raised):
     before = rollout(raised)
     with pytest.raises(InvalidField, match="at least 10"):
-        back(raised, reason="because")
+        to_shadow(raised, reason="because")
     assert rollout(raised) == before
 
 
-def test_a_violation_takes_every_guard_of_the_environment_down(raised):
+def test_a_violation_lowers_every_guard_of_the_environment(raised):
     create_rollout(
         raised.context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
     )
@@ -164,7 +169,7 @@ def test_a_rollback_of_several_guards_names_each_with_its_generations(raised):
     )
     record = latch(raised.context, ENVIRONMENT, [violation()])
     assert record is not None
-    assert [each.guard for each in record.lowerings] == [GUARD]
+    assert [lowering.guard for lowering in record.lowerings] == [GUARD]
     entry = newest_entry(raised)
     assert entry["target"] == (
         f"{ENVIRONMENT}: {OTHER_GUARD} generation 1 -> 2, {GUARD} generation 2 -> 3"
@@ -225,7 +230,7 @@ def test_a_newer_violation_refuses_the_acknowledgement(raised):
 
 
 def test_only_the_rollback_that_latched_is_acknowledged(raised):
-    back(raised)
+    to_shadow(raised)
     with pytest.raises(StateConflict, match="latched by nothing, not by rollback 1"):
         release(raised, rollback=1, last_violation=0)
     latch(raised.context, ENVIRONMENT, [violation()])

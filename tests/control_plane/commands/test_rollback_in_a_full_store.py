@@ -1,22 +1,14 @@
-"""A store over its memory limit refuses evidence, and lets nothing keep a guard up."""
+"""Rollbacks in a full store: evidence is rejected, and a guard still comes down."""
 
 import pytest
 
-from control_plane.commands.rollback import FoundViolation, latch, roll_back
-from control_plane.errors import StoreUnavailable
-from control_plane.state import Action
-from control_plane.stores.keys import EnvironmentKeys
-from reducer.vocabulary import Invariant, Mode
-from tests.control_plane.hosts import Assigner, Host, Prompt
-from tests.control_plane.worlds import (
-    ENVIRONMENT,
-    GUARD,
-    NOW,
-    OPERATOR,
-    WHY,
-    context_over,
-    world_in,
-)
+from guardwave.control_plane.commands.rollback import FoundViolation, latch, roll_back
+from guardwave.control_plane.core.errors import StoreUnavailable
+from guardwave.control_plane.core.state import Action
+from guardwave.control_plane.stores.keys import EnvironmentKeys
+from guardwave.reducer.vocabulary import Invariant, Mode
+from tests.support.hosts import Assigner, Host, Prompt
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW, OPERATOR, WHY, context_over, world_in
 
 
 @pytest.fixture
@@ -36,7 +28,7 @@ def prompt(warned):
 
 
 @pytest.fixture
-def full(any_store, host):
+def full_store(any_store, host):
     """Let the store be over its limit until the test is over."""
     calm = any_store.config_get("maxmemory")["maxmemory"]
     any_store.config_set("maxmemory", "1")
@@ -50,17 +42,17 @@ def phase(world):
     return found.phase
 
 
-@pytest.mark.usefixtures("full")
+@pytest.mark.usefixtures("full_store")
 def test_a_full_store_takes_no_evidence_but_a_rollback(warned, host, prompt):
-    assert host.tell(prompt).status == StoreUnavailable.status
+    assert host.send_prompts(prompt).status == StoreUnavailable.status
     done = roll_back(warned.context, ENVIRONMENT, actor=OPERATOR, reason=WHY)
     assert (done.changed, done.is_verified, phase(warned)) == (True, True, Mode.SHADOW)
 
 
-def test_a_full_store_latches(warned, full):
+def test_a_full_store_latches(warned, full_store):
     found = FoundViolation("record 1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 2)
     assert latch(warned.context, ENVIRONMENT, [found]) is not None
     assert phase(warned) is Mode.SHADOW
     (entry,) = warned.context.environments.audit_entries(ENVIRONMENT, count=1)
     assert entry["action"] == Action.LATCHED
-    assert full.hlen(EnvironmentKeys(ENVIRONMENT).violations) == 1
+    assert full_store.hlen(EnvironmentKeys(ENVIRONMENT).violations) == 1

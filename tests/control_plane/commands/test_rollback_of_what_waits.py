@@ -1,14 +1,14 @@
-"""A rollback outranks the promotions that wait for the worker, in shadow as elsewhere."""
+"""Rollbacks of waiting promotions: they outrank what the worker still has to do, in shadow too."""
 
 import pytest
 
-from control_plane.commands.environments import create_rollout
-from control_plane.commands.promotions import carry_out
-from control_plane.commands.rollback import FoundViolation, latch, roll_back
-from control_plane.state import Action, PromotionStatus
-from reducer.vocabulary import Invariant, Mode
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, VERSION, WHY
+from guardwave.control_plane.commands.environments import create_rollout
+from guardwave.control_plane.commands.promotions import carry_out
+from guardwave.control_plane.commands.rollback import FoundViolation, latch, roll_back
+from guardwave.control_plane.core.state import Action, PromotionStatus
+from guardwave.reducer.vocabulary import Invariant, Mode
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR, VERSION, WHY
 
 OTHER_GUARD = "duplicate_call_id"
 
@@ -24,7 +24,7 @@ def life(store):
     return found
 
 
-def back(life: Life, guard: str | None = None):
+def to_shadow(life: Life, guard: str | None = None):
     return roll_back(life.context, ENVIRONMENT, actor=OPERATOR, reason=WHY, guard=guard)
 
 
@@ -33,9 +33,9 @@ def entries(life: Life) -> tuple[dict[str, object], ...]:
 
 
 @pytest.mark.parametrize("guard", [None, GUARD])
-def test_a_rollback_in_shadow_refuses_the_promotion_that_waits(life, guard):
+def test_a_rollback_in_shadow_refuses_the_pending_promotion(life, guard):
     asked = life.ask_promotion(life.within(), Mode.WARN)
-    done = back(life, guard)
+    done = to_shadow(life, guard)
     assert (done.id, done.changed, done.lowerings, done.is_verified) == (1, True, (), True)
     held = life.promotion(asked.id)
     assert (held.status, held.refusal) == (PromotionStatus.REFUSED, f"rolled back: {WHY}")
@@ -47,7 +47,7 @@ def test_a_rollback_in_shadow_refuses_the_promotion_that_waits(life, guard):
 
 def test_the_audit_entry_names_every_refused_promotion(life):
     numbers = [life.ask_promotion(life.within(), Mode.WARN).id for _ in range(2)]
-    back(life)
+    to_shadow(life)
     entry = entries(life)[0]
     assert (entry["action"], entry["reason"]) == (Action.ROLLED_BACK, WHY)
     assert entry["target"] == f"{ENVIRONMENT}: {GUARD}, " + ", ".join(
@@ -55,11 +55,11 @@ def test_the_audit_entry_names_every_refused_promotion(life):
     )
 
 
-def test_a_promotion_that_waits_is_refused_beside_what_is_lowered(life):
+def test_a_pending_promotion_is_refused_together_with_a_demotion(life):
     life.promote(Mode.WARN)
     asked = life.ask_promotion(life.within(), Mode.ENFORCE)
-    done = back(life)
-    assert [each.guard for each in done.lowerings] == [GUARD]
+    done = to_shadow(life)
+    assert [lowering.guard for lowering in done.lowerings] == [GUARD]
     assert life.promotion(asked.id).status is PromotionStatus.REFUSED
     assert entries(life)[0]["target"] == (
         f"{ENVIRONMENT}: {GUARD}, refused promotion {asked.id} of {GUARD}"
@@ -69,28 +69,28 @@ def test_a_promotion_that_waits_is_refused_beside_what_is_lowered(life):
 def test_more_promotions_than_a_page_shows_are_all_refused(life):
     evaluation = life.within()
     numbers = [life.ask_promotion(evaluation, Mode.WARN).id for _ in range(51)]
-    back(life)
+    to_shadow(life)
     assert {life.promotion(number).status for number in numbers} == {PromotionStatus.REFUSED}
 
 
-def test_a_rollback_of_another_guard_leaves_a_promotion_waiting(life):
+def test_a_rollback_of_another_guard_leaves_a_promotion_pending(life):
     asked = life.ask_promotion(life.within(), Mode.WARN)
-    assert not back(life, OTHER_GUARD).changed
+    assert not to_shadow(life, OTHER_GUARD).changed
     assert life.promotion(asked.id).status is PromotionStatus.PENDING
 
 
 def test_a_decided_promotion_is_not_refused_after_the_fact(life):
     done = life.promote(Mode.WARN)
-    back(life)
+    to_shadow(life)
     assert life.promotion(done.id) == done
     before = len(entries(life))
-    assert not back(life).changed
+    assert not to_shadow(life).changed
     assert len(entries(life)) == before
 
 
 def test_a_promotion_asked_for_after_the_rollback_is_carried_out(life):
     life.ask_promotion(life.within(), Mode.WARN)
-    back(life)
+    to_shadow(life)
     assert life.promote(Mode.WARN).status is PromotionStatus.DONE
 
 
@@ -102,16 +102,22 @@ def test_an_automatic_rollback_leaves_nothing_that_waits_to_be_carried_out(life)
     assert life.rollout.phase is Mode.SHADOW
 
 
-def test_nothing_to_do_answers_the_newest_rollback_of_that_guard(life):
+def test_a_rollback_with_nothing_to_do_answers_the_newest_one_of_the_guard(life):
     life.promote(Mode.WARN)
-    of_guard = back(life, GUARD)
-    nothing = back(life, OTHER_GUARD)
+    of_guard = to_shadow(life, GUARD)
+    nothing = to_shadow(life, OTHER_GUARD)
     assert (nothing.id, nothing.changed, nothing.guards) == (0, False, (OTHER_GUARD,))
     assert nothing.is_verified
     life.promote(Mode.WARN)
-    of_all = back(life)
-    assert (of_all.guards, back(life, OTHER_GUARD).id) == ((OTHER_GUARD, GUARD), of_all.id)
+    of_all = to_shadow(life)
+    assert (of_all.guards, to_shadow(life, OTHER_GUARD).id) == (
+        (OTHER_GUARD, GUARD),
+        of_all.id,
+    )
     life.promote(Mode.WARN)
-    newest = back(life, GUARD)
-    assert [back(life, GUARD).id, back(life, OTHER_GUARD).id] == [newest.id, of_all.id]
+    newest = to_shadow(life, GUARD)
+    assert [to_shadow(life, GUARD).id, to_shadow(life, OTHER_GUARD).id] == [
+        newest.id,
+        of_all.id,
+    ]
     assert of_guard.id == 1

@@ -1,4 +1,4 @@
-"""The demo's past: its gates come out within, and it ends where the live week begins."""
+"""Demo bootstrap: its gates are within, and its past ends where the live week begins."""
 
 import tempfile
 from collections.abc import Iterator
@@ -9,28 +9,28 @@ from pathlib import Path
 import orjson
 import pytest
 
-from control_plane.clock import Clock, fixed, to_ns
-from control_plane.commands.evaluations import request_evaluation
-from control_plane.context import Context, over
-from control_plane.demo import bootstrap
-from control_plane.demo.bootstrap import INTERNAL, PUBLIC
-from control_plane.demo.story import GUARD
-from control_plane.jobs.evaluating import evaluate_gate
-from control_plane.jobs.leases import lease_kept
-from control_plane.policy import load
-from control_plane.queries.days import complete_days, wave_days
-from control_plane.settings import Settings
-from control_plane.state import SYSTEM
-from control_plane.stores.audit import verify
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
-from reducer.vocabulary import Gate, Mode
+from guardwave.control_plane.commands.evaluations import request_evaluation
+from guardwave.control_plane.core.clock import Clock, fixed_clock, to_ns
+from guardwave.control_plane.core.policy import load
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.core.state import SYSTEM
+from guardwave.control_plane.demo import bootstrap
+from guardwave.control_plane.demo.bootstrap import INTERNAL, PUBLIC
+from guardwave.control_plane.demo.story import GUARD
+from guardwave.control_plane.jobs.evaluate import evaluate_gate
+from guardwave.control_plane.jobs.worker import keep_lease
+from guardwave.control_plane.rollouts.context import Context, make_context
+from guardwave.control_plane.rollouts.days import complete_days, wave_days
+from guardwave.control_plane.stores.audit import verify
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Gate, Mode
 
 POLICY = Path(bootstrap.__file__).with_name("policy.toml")
 LIVE_AT = bootstrap.live_midnight(datetime(2026, 11, 29, 14, 30, tzinfo=UTC))
 
-# Built once, where the runner is told to keep groups together.
+# Built once, if the runner keeps groups together.
 pytestmark = pytest.mark.xdist_group("bootstrap")
 
 
@@ -40,7 +40,7 @@ class Past:
 
     context: Context
     tokens: bootstrap.DemoTokens
-    said: tuple[str, ...]
+    reports: tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
@@ -52,30 +52,30 @@ def past() -> Iterator[Past]:
     ):
         load_functions(client)
         running = Clock(wall_ns=lambda: 0, moment_origin_ns=to_ns(LIVE_AT), speed=10_000.0)
-        context = over(
+        context = make_context(
             client,
             clock=running,
             policies=load(POLICY),
             randomness=bootstrap.seeded_randomness(),
         )
-        said: list[str] = []
-        tokens = bootstrap.build(context, LIVE_AT, say=said.append)
-        yield Past(replace(context, clock=fixed(LIVE_AT)), tokens, tuple(said))
+        reports: list[str] = []
+        tokens = bootstrap.build(context, LIVE_AT, report=reports.append)
+        yield Past(replace(context, clock=fixed_clock(LIVE_AT)), tokens, tuple(reports))
 
 
 def test_the_gates_of_the_story_are_within(past):
     found = past.context.gates.evaluations(INTERNAL, GUARD)
-    assert [(each.gate, each.verdict) for each in reversed(found)] == [
+    assert [(evaluation.gate, evaluation.verdict) for evaluation in reversed(found)] == [
         (Gate.SHADOW, "within"),
         (Gate.WARN, "within"),
     ]
-    assert all(len(each.days_used) == 7 for each in found)
+    assert all(len(evaluation.days_used) == 7 for evaluation in found)
 
 
 def test_the_warn_gate_has_loop_events_of_other_guards_from_both_cohorts(past):
     newest = past.context.gates.evaluations(INTERNAL, GUARD)[0]
     notes = orjson.loads(newest.result)["notes"]
-    numbers = next(each["numbers"] for each in notes if each["topic"] == "other_protections")
+    numbers = next(note["numbers"] for note in notes if note["topic"] == "other_protections")
     assert 2 < numbers["treated_per_1000"] < 10
     assert 2 < numbers["reference_per_1000"] < 10
     assert numbers["difference_low"] < 0 < numbers["difference_high"]
@@ -95,10 +95,10 @@ def test_public_cloud_ends_in_shadow_with_a_week_that_counts(past):
     wave = past.context.environments.wave(PUBLIC, GUARD, rollout.wave)
     assert rollout.phase is Mode.SHADOW
     assert len(complete_days(wave_days(past.context, PUBLIC, wave))) == 7
-    asked = request_evaluation(past.context, PUBLIC, GUARD, gate=Gate.SHADOW, actor=SYSTEM)
+    evaluation = request_evaluation(past.context, PUBLIC, GUARD, gate=Gate.SHADOW, actor=SYSTEM)
     fence = past.context.jobs.lease(PUBLIC, "test")
-    with lease_kept(past.context.jobs, PUBLIC, "test"):
-        done = evaluate_gate(past.context, PUBLIC, GUARD, asked.id, fence=fence)
+    with keep_lease(past.context.jobs, PUBLIC, "test"):
+        done = evaluate_gate(past.context, PUBLIC, GUARD, evaluation.id, fence=fence)
     assert done is not None
     assert done.verdict == "within"
 
@@ -119,5 +119,5 @@ def test_the_bootstrap_leaves_no_job_and_no_lease(past):
     assert past.context.jobs.lease(INTERNAL, "the worker") > 0
 
 
-def test_the_bootstrap_says_what_it_does(past):
-    assert len(past.said) == 5
+def test_the_bootstrap_reports_its_progress(past):
+    assert len(past.reports) == 5

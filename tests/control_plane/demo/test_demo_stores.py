@@ -1,4 +1,4 @@
-"""A demo's store and a real one are never taken for each other."""
+"""Demo stores: a demo's store and a real one are never mixed up."""
 
 import os
 import subprocess
@@ -6,16 +6,16 @@ import sys
 
 import pytest
 
-from control_plane.access import Identity, create_token, sign_in
-from control_plane.demo import files
-from control_plane.demo.bootstrap import fleets
-from control_plane.demo.history import HistoryImport
-from control_plane.errors import RuleViolated, StartError
-from control_plane.stores.data_directory import socket_path
-from control_plane.stores.demo import DemoMark, DemoStore
-from reducer.vocabulary import Mode, Role
-from tests.control_plane.web_workers import PATIENCE_S
-from tests.control_plane.worlds import ENVIRONMENT, NOW, context_over, world_in
+from guardwave.control_plane.core.errors import RuleViolated, StartError
+from guardwave.control_plane.demo import files
+from guardwave.control_plane.demo.bootstrap import fleets
+from guardwave.control_plane.demo.history import HistoryImport
+from guardwave.control_plane.rollouts.access import Identity, create_token, sign_in
+from guardwave.control_plane.stores.demo import DemoMark, DemoStore
+from guardwave.control_plane.stores.server.data_directory import socket_path
+from guardwave.reducer.vocabulary import Mode, Role
+from tests.support.web_workers import PATIENCE_S
+from tests.support.worlds import ENVIRONMENT, NOW, context_over, world_in
 
 MARK = DemoMark(wall_origin_ns=1, moment_origin_ns=2, speed=1000.0)
 
@@ -29,7 +29,7 @@ def guardwave(*command: str, store_server, tmp_path) -> subprocess.CompletedProc
         "GUARDWAVE_PORT": "1",
     }
     return subprocess.run(
-        [sys.executable, "-m", "control_plane.cli", *command],
+        [sys.executable, "-m", "guardwave.control_plane.cli", *command],
         env=environment,
         capture_output=True,
         text=True,
@@ -64,7 +64,7 @@ def test_a_demo_refuses_a_store_that_holds_something_else(store, store_server, t
     assert store.get("something") == b"else"
 
 
-def test_misbehave_without_a_demo_says_how_to_start_one(store, store_server, tmp_path):
+def test_misbehave_without_a_demo_names_the_command_that_starts_one(store, store_server, tmp_path):
     ended = guardwave("demo", "misbehave", store_server=store_server, tmp_path=tmp_path)
     assert ended.returncode == 1
     assert "start one with `guardwave demo`" in ended.stderr
@@ -77,10 +77,10 @@ def test_a_store_without_the_mark_is_not_wiped(store):
     assert store.get("something") == b"else"
 
 
-def test_what_the_demos_processes_tell_each_other_is_for_their_owner_alone(tmp_path):
-    told = files.DemoFile("http://127.0.0.1:1", {"internal": "a"}, {"internal": "b"}, "c")
-    files.write(tmp_path, told)
-    assert files.read(tmp_path) == told
+def test_only_its_owner_can_read_the_demo_file(tmp_path):
+    content = files.DemoFile("http://127.0.0.1:1", {"internal": "a"}, {"internal": "b"}, "c")
+    files.write(tmp_path, content)
+    assert files.read(tmp_path) == content
     assert files.demo_file(tmp_path).stat().st_mode & 0o777 == 0o600
     files.demo_file(tmp_path).write_text("{")
     with pytest.raises(StartError, match="no demo runs on"):

@@ -1,4 +1,4 @@
-"""The whole app over a real store, and clients that speak as tokens of each role."""
+"""API fixtures: the whole app over a real store, and a client for each role."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,18 +12,18 @@ from redis import Redis
 from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
-from control_plane import context as contexts
-from control_plane.access import create_token
-from control_plane.app import create_app
-from control_plane.clock import Clock, to_ns
-from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.context import Context
-from control_plane.data_plane import EXTENSION
-from control_plane.errors import GuardwaveError, StartError
-from control_plane.policy import load
-from control_plane.state import Actor, ActorKind, Evaluation, EvaluationStatus
-from reducer.rollout.phases import gate_for
-from reducer.vocabulary import Role, Verdict
+from guardwave.control_plane.commands.environments import create_environment, create_rollout
+from guardwave.control_plane.core.clock import Clock, to_ns
+from guardwave.control_plane.core.errors import GuardwaveError, StartError
+from guardwave.control_plane.core.policy import load
+from guardwave.control_plane.core.state import Actor, ActorKind, Evaluation, EvaluationStatus
+from guardwave.control_plane.data_plane import EXTENSION
+from guardwave.control_plane.rollouts import context as contexts
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.server.app import create_app
+from guardwave.reducer.rollout.state import gate_for
+from guardwave.reducer.vocabulary import Role, Verdict
 
 ENVIRONMENT = "internal"
 GUARD = "identical_call"
@@ -80,7 +80,7 @@ def wall() -> Wall:
 @pytest.fixture
 def context(store: Redis, wall: Wall) -> Context:
     clock = Clock(wall_ns=lambda: to_ns(wall.now))
-    return contexts.over(store, clock=clock, policies=load(None))
+    return contexts.make_context(store, clock=clock, policies=load(None))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Whatever JSON is sent to whatever endpoint: a success or a problem, and never our fault."""
+"""Arbitrary JSON: every endpoint answers a success or a problem, and never a fault of its own."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reducer.vocabulary import Gate, Mode, Role
+from guardwave.reducer.vocabulary import Gate, Mode, Role
 from tests.control_plane.http.conftest import PLACE, REASON, ROLLOUT, assert_problem
 
 WRITES = [

@@ -2,8 +2,8 @@ from io import BytesIO
 
 import pytest
 
-from control_plane.app import create_app
-from control_plane.http.requests import MAX_BODY_BYTES
+from guardwave.control_plane.http.middleware.requests import MAX_BODY_BYTES
+from guardwave.control_plane.server.app import create_app
 from tests.control_plane.http.conftest import assert_problem, every_problem
 
 
@@ -23,17 +23,17 @@ def test_every_process_signs_cookies_with_the_same_key(context):
     assert create_app(context).secret_key == create_app(context).secret_key
 
 
-def test_every_problem_type_has_an_address_that_says_what_to_do(app):
+def test_every_problem_type_has_an_address_that_explains_it(app):
     for kind in every_problem():
         response = app.test_client().get(f"/problems/{kind.code}")
         assert (response.status_code, response.mimetype) == (200, "text/plain")
         assert response.text.startswith(f"{kind.code}\n\n{kind.status}. ")
     asked = app.test_client().get("/problems/precondition-failed").text
-    assert "read the\nresource again and decide again" in asked
+    assert "Read the resource and decide again" in " ".join(asked.split())
     assert "## " not in asked
 
 
-def test_a_body_that_never_says_its_length_is_cut_off(admin, rollout):
+def test_a_body_without_a_length_is_cut_off(admin, rollout):
     # What a server does for a chunked body: it marks the end itself and names no length.
     response = admin.app.test_client().put(
         f"{rollout}/cohorts/everyone",

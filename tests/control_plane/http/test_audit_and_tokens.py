@@ -3,8 +3,8 @@ from hashlib import sha256
 
 import pytest
 
-from control_plane.access import sign_in
-from reducer.vocabulary import Role
+from guardwave.control_plane.rollouts.access import sign_in
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import PLACE, REASON, assert_problem
 
 AUDIT = "/api/v1/audit-events"
@@ -31,7 +31,7 @@ def test_the_audit_is_read_in_parts_and_its_hashes_chain(operator, rollout):
         page = operator.get(address).get_json()
         entries += page["items"]
         address = page["next"]
-    assert [each["sequence"] for each in entries] == list(range(1, 8))
+    assert [entry["sequence"] for entry in entries] == list(range(1, 8))
     previous = ""
     for entry in entries:
         assert entry["previous"] == previous
@@ -43,12 +43,12 @@ def test_the_audit_is_read_on_from_a_sequence_number_that_it_showed(operator, ro
         operator.put(f"{PLACE}/owners/owner-{at}", {"ownership": "known", "trusted": True})
     for after in range(12):
         page = operator.get(f"{AUDIT}?after={after}&limit=3").get_json()
-        expected = [each for each in range(1, 11) if each > after]
-        assert [each["sequence"] for each in page["items"]] == expected[:3]
+        expected = [number for number in range(1, 11) if number > after]
+        assert [entry["sequence"] for entry in page["items"]] == expected[:3]
         assert (page["next"] is None) is (len(expected) <= 3)
         if page["next"] is not None:
             second = operator.get(page["next"]).get_json()["items"]
-            assert [each["sequence"] for each in second] == expected[3:6]
+            assert [entry["sequence"] for entry in second] == expected[3:6]
 
 
 def test_an_entrys_hash_can_be_computed_from_what_is_answered(operator, rollout):
@@ -127,5 +127,5 @@ def test_tokens_are_listed_in_parts(admin, rollout):
         admin.post(TOKENS, {"role": "viewer", "environment": "internal"})
     first = admin.get(f"{TOKENS}?limit=3").get_json()
     second = admin.get(first["next"]).get_json()
-    ids = [each["id"] for each in first["items"] + second["items"]]
+    ids = [token["id"] for token in first["items"] + second["items"]]
     assert (len(set(ids)), second["next"]) == (4, None)

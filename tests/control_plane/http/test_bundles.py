@@ -1,4 +1,4 @@
-"""The bundle of an evaluation over HTTP, and `guardwave replay` against a running server."""
+"""Evidence bundles: reading one over HTTP, and `guardwave replay` against a running server."""
 
 import gzip
 import json
@@ -6,9 +6,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli import main
-from control_plane.jobs.worker import Worker
-from reducer.vocabulary import Role
+from guardwave.control_plane.cli import main
+from guardwave.control_plane.jobs.worker import Worker
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, assert_problem
 
 
@@ -90,7 +90,7 @@ def test_replay_of_an_edited_file_ends_with_one_and_the_first_difference(run, do
 
 
 @pytest.mark.parametrize(
-    ("words", "exit_code", "said"),
+    ("words", "exit_code", "message"),
     [
         pytest.param(["nothing"], 2, "neither a file nor ENVIRONMENT/GUARD/NUMBER", id="no name"),
         pytest.param([f"{ENVIRONMENT}/{GUARD}/9"], 1, "404 Not found", id="no evaluation"),
@@ -105,13 +105,13 @@ def test_replay_of_an_edited_file_ends_with_one_and_the_first_difference(run, do
         ),
     ],
 )
-def test_what_cannot_be_replayed_is_said(run, done, words, exit_code, said):
+def test_a_bundle_that_cannot_be_replayed_is_reported(run, done, words, exit_code, message):
     found = run(*words)
     assert found.exit_code == exit_code
-    assert said in found.stderr
+    assert message in found.stderr
 
 
-def test_replay_says_which_variable_lacks_the_token(run, monkeypatch):
+def test_replay_names_the_variable_that_lacks_the_token(run, monkeypatch):
     monkeypatch.delenv("GUARDWAVE_TOKEN")
     found = run(NAME)
     assert (found.exit_code, "GUARDWAVE_TOKEN is not set" in found.stderr) == (2, True)

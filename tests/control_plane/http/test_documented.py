@@ -1,4 +1,4 @@
-"""The documents of the API: every command in them is run, every problem has its section."""
+"""API documents: every command in them is run, and every problem has its section."""
 
 import os
 import re
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.access import create_token
-from control_plane.commands.rollback import FoundViolation, latch
-from control_plane.http.problem_types import sections
-from reducer.vocabulary import Invariant, Mode, Role
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.control_plane.http.middleware.problems import sections
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.reducer.vocabulary import Invariant, Mode, Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, every_problem
-from tests.control_plane.web_workers import PATIENCE_S
+from tests.support.web_workers import PATIENCE_S
 
 DOCS = Path(__file__).parents[3] / "docs"
 COMMAND = re.compile(r"```sh\n(?P<script>.*?)```\nAnswers (?P<status>\d{3})", re.DOTALL)

@@ -1,8 +1,8 @@
 import pytest
 
-from control_plane.commands.rollback import FoundViolation, latch
-from control_plane.stores.evidence_events import EvidenceBatch
-from reducer.vocabulary import Invariant, Mode
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.control_plane.stores.evidence.delta.request import EvidenceBatch
+from guardwave.reducer.vocabulary import Invariant, Mode
 from tests.control_plane.http.conftest import PLACE, REASON, assert_problem
 
 
@@ -47,7 +47,7 @@ def test_environments_are_listed_in_parts(admin):
     while address is not None:
         page = admin.get(address).get_json()
         assert len(page["items"]) <= 2
-        found += [each["name"] for each in page["items"]]
+        found += [environment["name"] for environment in page["items"]]
         address = page["next"]
     assert found == names
 
@@ -65,7 +65,9 @@ def test_the_latch_is_shown_with_what_to_acknowledge(context, admin, rollout):
     shown = admin.get(PLACE).get_json()
     assert shown["latch"]["newest_violation"] == 1
     assert shown["latch"]["rollback"] == 1
-    condition = next(each for each in shown["conditions"] if each["type"] == "latched")
+    condition = next(
+        condition for condition in shown["conditions"] if condition["type"] == "latched"
+    )
     assert condition["status"] == "true"
     assert condition["last_transition"].endswith("Z")
 
@@ -77,13 +79,13 @@ def test_a_stale_weak_or_open_if_match_is_refused(admin, rollout, if_match):
     assert response.mimetype == "application/problem+json"
 
 
-def test_a_stale_if_match_is_told_the_present_etag(admin, rollout):
+def test_a_stale_if_match_gets_the_present_etag(admin, rollout):
     response = admin.put(PLACE, {"reason": REASON}, If_Match='"0123456789"')
     document = assert_problem(response, 412, "precondition-failed")
     assert document["current_etag"] == admin.get(PLACE).headers["ETag"]
 
 
-def test_violations_that_change_nothing_are_told_with_the_telemetry(context, admin, rollout):
+def test_violations_that_change_nothing_are_counted_in_the_telemetry(context, admin, rollout):
     counts = {"untrusted_violation:mode_mismatch": 2, "unvouched_violation:sensitive_field": 3}
     batch = EvidenceBatch((), health=counts, last_record_second=1)
     context.evidence.write("internal", batch)

@@ -1,21 +1,21 @@
-"""Owner-days and counters over HTTP: pages, streams, groups and who may read them."""
+"""Evidence and volume over HTTP: pages, streams, groups and rights."""
 
 import json
 from datetime import timedelta
 
 import pytest
 
-from control_plane.access import create_token
-from control_plane.app import create_app
-from control_plane.clock import to_ns
-from control_plane.data_plane import EXTENSION
-from reducer.vocabulary import Role
-from tests.control_plane.counting import DELTA, Interval, metrics
-from tests.control_plane.hosts import Prompt, partial_of
+from guardwave.control_plane.core.clock import to_ns
+from guardwave.control_plane.data_plane import EXTENSION
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.server.app import create_app
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import Api, assert_problem
-from tests.control_plane.ingest.bodies import any_value
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, VERSION
+from tests.support.counting import DELTA, Interval, metrics
+from tests.support.hosts import Prompt, partial_of
+from tests.support.lives import Life
+from tests.support.otlp.bodies import any_value
+from tests.support.worlds import ENVIRONMENT, GUARD, VERSION
 
 ROLLOUT = f"/api/v1/environments/{ENVIRONMENT}/guards/{GUARD}"
 
@@ -51,7 +51,7 @@ def test_owner_days_are_lines_one_for_each_owner_and_day(viewer, two_days):
     row = two_days.context.evidence.owner_days(
         ENVIRONMENT, GUARD, 1, [two_days.today - timedelta(days=2)]
     )[0]
-    (same,) = [each for each in lines if (each["owner"], each["day"]) == (row.owner, str(row.day))]
+    (same,) = [line for line in lines if (line["owner"], line["day"]) == (row.owner, str(row.day))]
     assert (same["guard"], same["wave"], same["mode"]) == (GUARD, 1, "shadow")
     assert (same["version"], same["cohort"]) == (VERSION, "everyone")
     assert (same["started"], same["tokens"], same["source"]) == (2, row.tokens, "events")
@@ -116,25 +116,25 @@ def test_evidence_is_ndjson_and_nothing_else(viewer, accept, status):
     assert viewer.get(f"{ROLLOUT}/evidence", Accept=accept).status_code == status
 
 
-def tell_counters(life: Life, *prompts: Prompt) -> None:
+def send_counters(life: Life, *prompts: Prompt) -> None:
     """Let a host with no assignment id export counters of today's prompts."""
     end = life.calendar.now
-    told = metrics(
+    body = metrics(
         prompts,
         Interval(end - timedelta(hours=1), end),
         owner="nobody",
         environment=ENVIRONMENT,
     )
-    assert life.host.send(told).status == 200
+    assert life.host.send(body).status == 200
 
 
-def counted(life: Life, **changed) -> Prompt:
+def prompt_now(life: Life, **changed) -> Prompt:
     at = life.calendar.now - timedelta(minutes=30)
     return Prompt("p-1", (), at, **changed)
 
 
 def test_transitions_are_counted_by_what_is_asked_for(viewer, life):
-    tell_counters(life, counted(life, decisions=("tracked", "tracked", "would_stop")))
+    send_counters(life, prompt_now(life, decisions=("tracked", "tracked", "would_stop")))
     day = life.today.isoformat()
     found = viewer.get(f"{ROLLOUT}/transitions?by=day,decision,mode,reset_reason").get_json()
     shared = {"day": day, "mode": "shadow", "reset_reason": None}
@@ -148,7 +148,7 @@ def test_transitions_are_counted_by_what_is_asked_for(viewer, life):
 
 
 def test_parts_of_transitions_follow_each_other(viewer, life):
-    tell_counters(life, counted(life, decisions=("tracked", "would_warn", "would_stop")))
+    send_counters(life, prompt_now(life, decisions=("tracked", "would_warn", "would_stop")))
     first = viewer.get(f"{ROLLOUT}/transitions?by=decision&limit=2").get_json()
     rest = viewer.get(first["next"]).get_json()
     words = [item["of"]["decision"] for part in (first, rest) for item in part["items"]]
@@ -156,16 +156,16 @@ def test_parts_of_transitions_follow_each_other(viewer, life):
     assert (first["total"], rest["total"], rest["next"]) == (3, 3, None)
 
 
-def test_what_transitions_are_not_told_apart_by_is_refused(viewer):
+def test_an_unknown_dimension_of_transitions_is_rejected(viewer):
     answer = viewer.get(f"{ROLLOUT}/transitions?by=owner")
     assert assert_problem(answer, 400, "invalid-field")["errors"][0]["pointer"] == "/by"
 
 
-def tell_executions(life: Life, **failed: int) -> None:
+def send_executions(life: Life, **failed: int) -> None:
     """Let a host export how many of its tool calls succeeded and failed today."""
     end = life.calendar.now
-    told = metrics((), Interval(end - timedelta(hours=1), end), owner="x", environment=ENVIRONMENT)
-    scope = told.resource_metrics[0].scope_metrics[0]
+    body = metrics((), Interval(end - timedelta(hours=1), end), owner="x", environment=ENVIRONMENT)
+    scope = body.resource_metrics[0].scope_metrics[0]
     del scope.metrics[:]
     found = scope.metrics.add(name="agent.guard.tool.executions")
     found.sum.aggregation_temporality = DELTA  # type: ignore[assignment]  # number
@@ -176,11 +176,11 @@ def tell_executions(life: Life, **failed: int) -> None:
         named = {"name": GUARD, "mode": "shadow", "execution.status": status}
         for key, value in named.items():
             point.attributes.add(key=f"agent.guard.{key}", value=any_value(value))
-    assert partial_of(life.host.send(told), "metrics") == (0, "")
+    assert partial_of(life.host.send(body), "metrics") == (0, "")
 
 
 def test_the_execution_sli_is_errors_of_all_by_day_version_and_mode(viewer, life):
-    tell_executions(life, success=30, error=10)
+    send_executions(life, success=30, error=10)
     found = viewer.get(f"{ROLLOUT}/executions").get_json()
     assert found["items"] == [
         {
@@ -196,7 +196,7 @@ def test_the_execution_sli_is_errors_of_all_by_day_version_and_mode(viewer, life
 
 
 def test_days_without_executions_have_no_share(viewer, life):
-    tell_executions(life, success=0, error=0)
+    send_executions(life, success=0, error=0)
     (item,) = viewer.get(f"{ROLLOUT}/executions").get_json()["items"]
     assert (item["success"], item["error"], item["error_share"]) == (0, 0, None)
 

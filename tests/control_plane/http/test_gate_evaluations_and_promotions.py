@@ -1,7 +1,7 @@
 import pytest
 
-from control_plane.commands.promotions import carry_out
-from reducer.vocabulary import Role
+from guardwave.control_plane.commands.promotions import carry_out
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, REASON, assert_problem
 
 
@@ -26,7 +26,7 @@ def test_an_evaluation_is_asked_for_and_read_where_location_says(operator, rollo
     assert asked.status_code == 202
     found = operator.get(asked.headers["Location"]).get_json()
     assert (found["status"], found["verdict"], found["result"]) == ("pending", None, None)
-    assert [each["type"] for each in found["conditions"]] == ["done", "within"]
+    assert [condition["type"] for condition in found["conditions"]] == ["done", "within"]
 
 
 def test_a_finished_evaluation_has_its_whole_result(context, operator, rollout, passed_gate):
@@ -37,17 +37,17 @@ def test_a_finished_evaluation_has_its_whole_result(context, operator, rollout, 
         "d" * 64,
         {"schema": 1, "policy_hash": context.policies.hash},
     )
-    assert all(each["status"] == "true" for each in found["conditions"])
+    assert all(condition["status"] == "true" for condition in found["conditions"])
 
 
 def test_evaluations_are_listed_newest_first_without_results(operator, rollout):
     for key in ("a", "b", "c"):
         ask(operator, rollout, key=key)
     first = operator.get(f"{rollout}/gate-evaluations?limit=2").get_json()
-    assert [each["id"] for each in first["items"]] == [3, 2]
+    assert [evaluation["id"] for evaluation in first["items"]] == [3, 2]
     assert "result" not in first["items"][0]
     second = operator.get(first["next"]).get_json()
-    assert ([each["id"] for each in second["items"]], second["next"]) == ([1], None)
+    assert ([evaluation["id"] for evaluation in second["items"]], second["next"]) == ([1], None)
 
 
 def test_the_gate_of_another_phase_cannot_be_evaluated(operator, rollout):
@@ -131,9 +131,9 @@ def test_promotions_are_listed_newest_first(operator, rollout, passed_gate):
     for key in ("a", "b", "c"):
         promote(operator, rollout, gate, key=key)
     first = operator.get(f"{rollout}/promotions?limit=2").get_json()
-    assert [each["id"] for each in first["items"]] == [3, 2]
+    assert [promotion["id"] for promotion in first["items"]] == [3, 2]
     second = operator.get(first["next"]).get_json()
-    assert ([each["id"] for each in second["items"]], second["next"]) == ([1], None)
+    assert ([promotion["id"] for promotion in second["items"]], second["next"]) == ([1], None)
 
 
 def test_a_viewer_promotes_nothing(as_role, rollout, passed_gate):

@@ -2,9 +2,9 @@ import threading
 
 import pytest
 
-from reducer.vocabulary import Role
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import PLACE, assert_problem
-from tests.control_plane.web_workers import PATIENCE_S
+from tests.support.web_workers import PATIENCE_S
 
 
 def ask(client, rollout, key, body=None):

@@ -1,4 +1,4 @@
-"""What Prometheus reads, and who may read it."""
+"""Prometheus metrics: their series, and the tokens that may read them."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,22 +6,14 @@ from datetime import timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from control_plane.access import create_token
-from control_plane.app import create_app
-from control_plane.commands.environments import create_environment
-from control_plane.ingest.rejections import IgnoreReason, RejectReason
-from reducer.vocabulary import Invariant, Mode, Role
-from tests.control_plane.hosts import Host, Prompt, assigned, logs
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import (
-    ENVIRONMENT,
-    GUARD,
-    NOW,
-    OPERATOR,
-    WHY,
-    context_over,
-    world_in,
-)
+from guardwave.control_plane.commands.environments import create_environment
+from guardwave.control_plane.ingest.model.rejections import IgnoreReason, RejectReason
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.server.app import create_app
+from guardwave.reducer.vocabulary import Invariant, Mode, Role
+from tests.support.hosts import Host, Prompt, assignment_for, logs
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW, OPERATOR, WHY, context_over, world_in
 
 # Every label of every series, and what it may be.
 LABELS = {
@@ -62,17 +54,17 @@ def samples(answer):
 
 def value(answer, name: str, **labels: str) -> float:
     (found,) = [
-        float(each.value)
-        for each in samples(answer)
-        if each.name == name and labels.items() <= each.labels.items()
+        float(sample.value)
+        for sample in samples(answer)
+        if sample.name == name and labels.items() <= sample.labels.items()
     ]
     return found
 
 
-def tell_all_kinds(context) -> None:
+def send_every_kind(context) -> None:
     """Let something of every kind arrive: accepted, repeated, refused, violating, ignored."""
     host, stranger = Host(context), Host(context, is_trusted=False)
-    prompt = Prompt("p-1", [assigned(context, "owner-1")[1]], NOW)
+    prompt = Prompt("p-1", [assignment_for(context, "owner-1")[1]], NOW)
     broken = prompt.transition(1, "reset", reset__reason="contract_violation")
     for _ in range(2):
         host.send(logs(prompt.events()))
@@ -85,7 +77,7 @@ def tell_all_kinds(context) -> None:
 
 
 def test_the_series_say_what_became_of_telemetry(client, context):
-    tell_all_kinds(context)
+    send_every_kind(context)
     answer = scrape(client, context)
     records = "guard_telemetry_records_total"
     assert value(answer, records, outcome="accepted") == 5
@@ -102,7 +94,7 @@ def test_the_series_say_what_became_of_telemetry(client, context):
 
 
 def test_no_label_names_an_owner_a_version_or_a_producer(client, context):
-    tell_all_kinds(context)
+    send_every_kind(context)
     for sample in samples(scrape(client, context)):
         if sample.name == "guard_control_plane_build_info":
             continue
@@ -110,21 +102,23 @@ def test_no_label_names_an_owner_a_version_or_a_producer(client, context):
             assert word in LABELS[label], sample
 
 
-def test_without_any_record_no_time_of_a_last_one_is_told(client, context):
+def test_without_any_record_there_is_no_time_of_the_last_one(client, context):
     names = {sample.name for sample in samples(scrape(client, context))}
     assert "guard_telemetry_last_record_timestamp_seconds" not in names
     assert "guard_control_plane_build_info" in names
 
 
-def test_wrong_clocks_and_days_that_do_not_count_are_told(store):
+def test_wrong_clocks_and_incomplete_days_are_reported(store):
     life = Life.begin(store)
     life.live(2)
     client = create_app(life.context).test_client()
     before = scrape(client, life.context)
-    assert value(before, "guard_telemetry_skewed_sources") == 1  # it told of a day at once
+    assert value(before, "guard_telemetry_skewed_sources") == 1  # it reported a whole day at once
     assert value(before, "guard_telemetry_incomplete_days") == 1  # that of the creation
     now = life.calendar.now
-    life.host.tell(replace(next(iter(life.prompts(now.date()))), at=now - timedelta(minutes=1)))
+    life.host.send_prompts(
+        replace(next(iter(life.prompts(now.date()))), at=now - timedelta(minutes=1))
+    )
     life.calendar.now = now + timedelta(days=1)
     after = scrape(client, life.context)
     assert value(after, "guard_telemetry_skewed_sources") == 0
@@ -133,10 +127,10 @@ def test_wrong_clocks_and_days_that_do_not_count_are_told(store):
 
 def test_a_token_of_one_environment_reads_no_other(client, context):
     create_environment(context, "public-cloud", requires=None, actor=OPERATOR, reason=WHY)
-    here = {each.labels.get("environment") for each in samples(scrape(client, context))}
+    here = {sample.labels.get("environment") for sample in samples(scrape(client, context))}
     assert here == {None, ENVIRONMENT}
     admin = samples(scrape(client, context, role=Role.ADMIN, environment=None))
-    assert {each.labels.get("environment") for each in admin} == {
+    assert {sample.labels.get("environment") for sample in admin} == {
         None,
         ENVIRONMENT,
         "public-cloud",

@@ -1,4 +1,4 @@
-"""The OpenAPI document: complete, true to the code, and tried out by a property-based tester."""
+"""OpenAPI document: complete, true to the code, and tried by a property-based tester."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def test_every_route_of_the_api_is_documented(app):
     assert documented == routed
 
 
-def test_every_operation_says_what_it_does_and_how_it_fails(app):
+def test_every_operation_documents_what_it_does_and_how_it_fails(app):
     document = app.test_client().get("/api/v1/openapi.json").get_json()
     streamed = "/api/v1/environments/{environment}/guards/{guard}/evidence"
     answered = {streamed: "application/x-ndjson"}
@@ -45,7 +45,7 @@ def test_every_operation_says_what_it_does_and_how_it_fails(app):
                 assert list(response["content"]) == [kind], (path, method, status)
 
 
-def test_every_reference_leads_somewhere(app):
+def test_every_reference_resolves(app):
     text = app.test_client().get("/api/v1/openapi.json").text
     document = app.test_client().get("/api/v1/openapi.json").get_json()
     named = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}

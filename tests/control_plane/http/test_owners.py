@@ -1,12 +1,16 @@
 import pytest
 
-from control_plane.stores.cells import Cell
-from control_plane.stores.evidence_events import EvidenceBatch, PromptEvent
-from control_plane.stores.prompt_events import PromptKey
-from control_plane.stores.prompt_news import Ended, PromptNews, Started
-from control_plane.stores.seen import Seen
-from reducer.rollout.pseudonym import pack
-from reducer.vocabulary import Cohort, Mode, Outcome
+from guardwave.control_plane.stores.evidence.delta.dedupe_keys import DedupeKey
+from guardwave.control_plane.stores.evidence.delta.prompt_events import (
+    EndDelta,
+    PromptDelta,
+    PromptKey,
+    StartDelta,
+)
+from guardwave.control_plane.stores.evidence.delta.request import EvidenceBatch, PromptEvent
+from guardwave.control_plane.stores.evidence.delta.strata import Stratum
+from guardwave.reducer.rollout.pseudonym import pack
+from guardwave.reducer.vocabulary import Cohort, Mode, Outcome
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE, REASON, assert_problem
 
 OWNERS = f"{PLACE}/owners"
@@ -119,13 +123,13 @@ def test_a_stale_if_match_on_facts_is_refused(operator, rollout):
 
 def test_an_owners_evidence_is_summed_by_guard_and_wave(context, wall, operator, rollout):
     pseudonym = operator.get(f"{OWNERS}/alice").get_json()["pseudonym"]
-    cell = Cell(GUARD, "1.0", 1, Cohort.EVERYONE, Mode.SHADOW)
+    stratum = Stratum(GUARD, "1.0", 1, Cohort.EVERYONE, Mode.SHADOW)
     second = int(wall.now.timestamp())
     day = wall.now.date()
     events = []
     for at, outcome in enumerate([Outcome.COMPLETED, Outcome.COMPLETED, Outcome.CANCELLED]):
         prompt = PromptKey(pseudonym, f"{at:016x}", pack(pseudonym)[0])
-        ended = Ended(
+        ended = EndDelta(
             outcome=outcome,
             tokens=100,
             turns=2,
@@ -134,10 +138,10 @@ def test_an_owners_evidence_is_summed_by_guard_and_wave(context, wall, operator,
             calls_after_would_stop=0,
             hour=9,
         )
-        halves: tuple[PromptNews, PromptNews] = (Started(hour=9), ended)
-        for half, news in enumerate(halves):
-            seen = Seen(digest=1 + 2 * at + half, second=second)
-            events.append(PromptEvent(seen, prompt, day, (cell,), True, news))
+        halves: tuple[PromptDelta, PromptDelta] = (StartDelta(hour=9), ended)
+        for half, delta in enumerate(halves):
+            dedupe_key = DedupeKey(digest=1 + 2 * at + half, second=second)
+            events.append(PromptEvent(dedupe_key, prompt, day, (stratum,), True, delta))
     context.evidence.write(ENVIRONMENT, EvidenceBatch(tuple(events)))
     (evidence,) = operator.get(f"{OWNERS}/alice").get_json()["evidence"]
     assert (evidence["guard"], evidence["wave"]) == (GUARD, 1)

@@ -1,4 +1,4 @@
-"""Plans over HTTP, and `guardwave plan` against a running server."""
+"""Plans: over HTTP, and by `guardwave plan` against a running server."""
 
 import json
 import re
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from control_plane.cli import main
-from control_plane.jobs.worker import Worker
-from reducer.vocabulary import Role
+from guardwave.control_plane.cli import main
+from guardwave.control_plane.jobs.worker import Worker
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, REASON, assert_problem
-from tests.control_plane.lives import Life
+from tests.support.lives import Life
 
 
 @contextmanager
-def at_work(context):
+def running_worker(context):
     """Let a worker work meanwhile."""
     stop = threading.Event()
     thread = threading.Thread(target=Worker(context, holder="worker of the test").run, args=[stop])
@@ -30,9 +30,9 @@ def at_work(context):
 
 
 @pytest.fixture
-def working(context):
+def worker(context):
     """A worker that works until the test is over."""
-    with at_work(context):
+    with running_worker(context):
         yield
 
 
@@ -89,13 +89,13 @@ def run(address, operator, rollout, monkeypatch):
     return lambda *words: CliRunner().invoke(main, ["plan", ENVIRONMENT, GUARD, *words])
 
 
-def test_the_command_says_why_there_is_no_ground_to_plan_on(run, working):
+def test_the_command_reports_why_nothing_can_be_planned(run, worker):
     found = run("--days", "7", "--share-bps", "500")
     assert found.exit_code == 1
     assert "plan 1 is failed: a plan for 7 days rests on as many complete days" in found.stderr
 
 
-def test_the_command_waits_no_longer_than_it_was_told(run):
+def test_the_command_waits_no_longer_than_its_timeout(run):
     found = run("--timeout", "0")
     assert found.exit_code == 8
     assert "still pending" in found.stderr
@@ -108,7 +108,7 @@ def test_a_token_of_another_environment_asks_for_no_plan(run, as_role, monkeypat
     assert "403 Forbidden" in found.stderr
 
 
-def test_the_answer_is_json_where_asked_for(run, context, working, monkeypatch):
+def test_the_answer_is_json_where_asked_for(run, context, worker, monkeypatch):
     planned = run("-o", "json", "--days", "7")
     assert planned.exit_code == 1
     (kept,) = context.plans.newest(ENVIRONMENT, GUARD, at_most=5)
@@ -141,7 +141,9 @@ def test_the_command_that_an_error_names_makes_a_token_that_may_plan(run, monkey
         pytest.param(None, "401 Not signed in", id="a token that nobody made"),
     ],
 )
-def test_a_token_that_may_not_plan_is_told_how_to_make_one(run, as_role, monkeypatch, role, status):
+def test_a_token_that_may_not_plan_gets_the_command_that_makes_one(
+    run, as_role, monkeypatch, role, status
+):
     text = "gw_unknown_token" if role is None else str(as_role(role).token)
     monkeypatch.setenv("GUARDWAVE_TOKEN", text)
     found = run()
@@ -161,11 +163,11 @@ def test_a_token_that_no_header_holds_is_refused_and_not_shown(run, monkeypatch,
     assert text.strip() not in found.stderr
 
 
-def test_the_table_says_what_the_power_leaves_out(store, address, operator, monkeypatch):
+def test_the_table_names_what_the_power_leaves_out(store, address, operator, monkeypatch):
     life = Life.begin(store)
     life.live(7)
     monkeypatch.setenv("GUARDWAVE_TOKEN", str(operator.token))
-    with at_work(life.context):
+    with running_worker(life.context):
         words = [ENVIRONMENT, life.rollout.guard, "--url", address, "--share-bps", "9000"]
         found = CliRunner().invoke(main, ["plan", *words])
     assert found.exit_code == 0, found.stderr

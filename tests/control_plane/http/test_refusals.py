@@ -1,4 +1,4 @@
-"""What is refused of a request is told in its own words: a place in it, and what would do."""
+"""Rejected requests: an error names the place in the request and what would be accepted."""
 
 import inspect
 import re
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from control_plane.errors import InvalidField
-from control_plane.http import bodies, parameters
-from control_plane.http.validation import refuse
+from guardwave.control_plane.core.errors import InvalidField
+from guardwave.control_plane.http.middleware.validation import reject_invalid
+from guardwave.control_plane.http.schema import bodies, parameters
 from tests.control_plane.http.conftest import PLACE, REASON, assert_problem
 
-# Words of pydantic's and Python's that say nothing to who sent the JSON.
+# Terms of pydantic and Python that mean nothing to the sender of JSON.
 INSIDE = re.compile(r"constrained|tuple|after validation|function-|\bNone\b|nullable|dict|instance")
 WRONG: list[object] = [
     None,
@@ -47,29 +47,29 @@ MEMBERS = [
 
 
 @pytest.mark.parametrize(("model", "member"), MEMBERS)
-def test_every_member_is_refused_at_its_own_place_and_in_plain_words(model, member):
-    found = [(wrong, each) for wrong in WRONG for each in refused(model, {member: wrong})]
+def test_every_member_is_rejected_at_its_place_and_in_plain_words(model, member):
+    found = [(wrong, problem) for wrong in WRONG for problem in errors_of(model, {member: wrong})]
     assert found or model.__name__ == "IfMatch"
     for wrong, problem in found:
         assert not INSIDE.search(problem["detail"]), problem
         first, *deeper = problem["pointer"].removeprefix("/").split("/")
-        assert first != member or _leads_somewhere(wrong, deeper), problem
+        assert first != member or _resolves(wrong, deeper), problem
 
 
-def refused(model: type[BaseModel], sent: object) -> list[dict[str, str]]:
+def errors_of(model: type[BaseModel], sent: object) -> list[dict[str, str]]:
     """Return what is refused of the JSON, as problem documents list it; nothing if it is taken."""
     try:
         model.model_validate(sent)
     except ValidationError as error:
         with pytest.raises(InvalidField) as raised:
-            refuse(error)
+            reject_invalid(error)
         problems = raised.value.extras["errors"]
         assert isinstance(problems, list)
         return problems
     return []
 
 
-def _leads_somewhere(value: object, path: list[str]) -> bool:
+def _resolves(value: object, path: list[str]) -> bool:
     """Whether the pointer names a part of what was sent, or a member that is missing there."""
     for at, part in enumerate(path):
         if isinstance(value, list) and part.isdecimal() and int(part) < len(value):
@@ -80,7 +80,7 @@ def _leads_somewhere(value: object, path: list[str]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "pointer", "said"),
+    ("method", "path", "body", "pointer", "message"),
     [
         pytest.param(
             "PUT", PLACE, {"requires": ["a"] * 17}, "/requires", "at most", id="a list too long"
@@ -121,10 +121,10 @@ def _leads_somewhere(value: object, path: list[str]) -> bool:
     ],
 )
 def test_a_refused_list_or_parameter_names_its_place_and_the_remedy(
-    admin, rollout, method, path, body, pointer, said
+    admin, rollout, method, path, body, pointer, message
 ):
     sent = None if body is None else {"reason": REASON, **body}
     document = assert_problem(admin.ask(method, path, body=sent), 400, "invalid-field")
-    assert [each["pointer"] for each in document["errors"]] == [pointer]
-    assert said in document["detail"]
+    assert [error["pointer"] for error in document["errors"]] == [pointer]
+    assert message in document["detail"]
     assert not INSIDE.search(document["detail"])

@@ -4,10 +4,10 @@ import re
 import pytest
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # it ships none
 
-from control_plane.access import begin_session, revoke_token, sign_in
-from control_plane.http.access_log import masked_path
-from control_plane.http.requests import MAX_BODY_BYTES
-from reducer.vocabulary import Role
+from guardwave.control_plane.http.middleware.access_log import masked_path
+from guardwave.control_plane.http.middleware.requests import MAX_BODY_BYTES
+from guardwave.control_plane.rollouts.access import begin_session, revoke_token, sign_in
+from guardwave.reducer.vocabulary import Role
 from tests.control_plane.http.conftest import PLACE, REASON, ROLLOUT, Api, assert_problem
 
 
@@ -106,7 +106,7 @@ def test_a_token_of_another_environment_learns_nothing_of_this_one(as_role, roll
         pytest.param(f"{PLACE}?verbose=1", 400, "invalid-field", id="a parameter where none is"),
     ],
 )
-def test_a_wrong_address_gets_a_problem_that_says_why(admin, rollout, path, status, code):
+def test_a_wrong_address_gets_a_problem_with_the_reason(admin, rollout, path, status, code):
     assert_problem(admin.get(path), status, code)
 
 
@@ -118,7 +118,7 @@ def test_a_method_that_is_not_there_names_those_that_are(admin, rollout):
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml;q=0.9, text/*"])
-def test_a_client_that_takes_no_json_is_told_so(admin, rollout, accept):
+def test_a_client_that_takes_no_json_gets_406(admin, rollout, accept):
     assert_problem(admin.get(rollout, Accept=accept), 406, "not-acceptable")
 
 
@@ -243,14 +243,14 @@ def test_a_refused_member_is_named_with_its_value_and_the_remedy(
     document = assert_problem(
         operator.put(f"{rollout}/cohorts/everyone", body), 400, "invalid-field"
     )
-    assert pointer in [each["pointer"] for each in document["errors"]]
+    assert pointer in [error["pointer"] for error in document["errors"]]
     assert words in document["errors"][0]["detail"]
 
 
 def test_every_refused_member_is_listed(operator, rollout):
     body = {"mode": "loud", "share_bps": 0, "colour": "red"}
     document = operator.put(f"{rollout}/cohorts/everyone", body).get_json()
-    assert {each["pointer"] for each in document["errors"]} == {
+    assert {error["pointer"] for error in document["errors"]} == {
         "/mode",
         "/share_bps",
         "/colour",
@@ -282,7 +282,7 @@ def test_a_fault_of_ours_is_a_problem_and_its_log_names_no_owner(
     def break_down() -> None:
         raise RuntimeError(owner)
 
-    monkeypatch.setattr("control_plane.http.owners.requests.context", break_down)
+    monkeypatch.setattr("guardwave.control_plane.http.api.owners.requests.context", break_down)
     with caplog.at_level(logging.ERROR):
         response = admin.get(f"{PLACE}/owners/{owner}")
     assert_problem(response, 500, "internal-error")

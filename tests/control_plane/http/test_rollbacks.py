@@ -1,15 +1,9 @@
 import pytest
 
-from control_plane.commands.promotions import carry_out
-from control_plane.commands.rollback import FoundViolation, latch
-from reducer.vocabulary import Invariant, Mode
-from tests.control_plane.http.conftest import (
-    ENVIRONMENT,
-    GUARD,
-    PLACE,
-    REASON,
-    assert_problem,
-)
+from guardwave.control_plane.commands.promotions import carry_out
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.reducer.vocabulary import Invariant, Mode
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE, REASON, assert_problem
 
 ROLLBACKS = f"{PLACE}/rollbacks"
 
@@ -68,7 +62,7 @@ def test_nothing_to_do_and_no_rollback_before_it_has_no_id(operator, rollout, bo
     assert operator.get(ROLLBACKS).get_json()["items"] == []
 
 
-def test_only_the_answer_to_a_rollback_says_that_it_is_verified(operator, in_warn):
+def test_only_the_answer_to_a_rollback_is_verified(operator, in_warn):
     done = operator.post(ROLLBACKS, {"reason": REASON})
     outcome = done.get_json()
     assert outcome.pop("is_verified") is True
@@ -180,5 +174,8 @@ def test_nothing_to_acknowledge_is_a_conflict(operator, in_warn):
 def test_while_latched_no_step_up_is_taken(context, operator, in_warn):
     violate(context, "r1")
     conditions = operator.get(in_warn).get_json()["conditions"]
-    assert next(each for each in conditions if each["type"] == "latched")["status"] == "true"
+    assert (
+        next(condition for condition in conditions if condition["type"] == "latched")["status"]
+        == "true"
+    )
     assert operator.get(in_warn).get_json()["next_step"]["is_allowed"] is False

@@ -1,14 +1,8 @@
 import pytest
 
-from control_plane.commands.promotions import carry_out
-from reducer.vocabulary import Verdict
-from tests.control_plane.http.conftest import (
-    ENVIRONMENT,
-    GUARD,
-    PLACE,
-    REASON,
-    assert_problem,
-)
+from guardwave.control_plane.commands.promotions import carry_out
+from guardwave.reducer.vocabulary import Verdict
+from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE, REASON, assert_problem
 
 KNOWN = {"ownership": "known", "trusted": True}
 
@@ -21,7 +15,7 @@ def test_a_new_rollout_is_in_shadow_with_its_wave_open(admin):
     shown = made.get_json()
     assert (shown["phase"], shown["wave"], shown["version_pin"]) == ("shadow", 1, ["1.0", "1.1"])
     assert shown["share_bps"] is None
-    assert [each["type"] for each in shown["conditions"]] == [
+    assert [condition["type"] for condition in shown["conditions"]] == [
         "latched",
         "wave_open",
         "next_step_allowed",
@@ -69,7 +63,7 @@ def test_a_repeated_lowering_changes_nothing(operator, rollout):
     assert (again["changed"], again["rollout"]["generation"]) == (False, 2)
 
 
-def test_a_dry_run_says_what_would_change_and_writes_nothing(operator, rollout):
+def test_a_dry_run_answers_what_would_change_and_writes_nothing(operator, rollout):
     body = {"mode": "off", "reason": REASON}
     tried = operator.put(f"{rollout}/cohorts/everyone?dry_run=true", body)
     shown = tried.get_json()
@@ -107,7 +101,7 @@ def test_a_cohort_that_follows_the_phase_is_not_set(operator, rollout, cohort):
     assert response.mimetype == "application/problem+json"
 
 
-def test_an_unknown_cohort_is_told_which_there_are(operator, rollout):
+def test_an_unknown_cohort_gets_the_list_of_cohorts(operator, rollout):
     response = operator.put(f"{rollout}/cohorts/canary", {"mode": "off", "reason": REASON})
     document = assert_problem(response, 404, "not-found")
     assert "enforced" in document["detail"]
@@ -165,13 +159,13 @@ def test_a_raise_that_names_a_passed_gate_becomes_a_promotion(
     assert operator.get(place).get_json()["status"] == "done"
     shown = operator.get(rollout).get_json()
     assert (shown["phase"], shown["wave"], shown["share_bps"]) == ("warn", 2, 8000)
-    assert [(each["cohort"], each["mode"]) for each in shown["cohorts"]] == [
+    assert [(cohort["cohort"], cohort["mode"]) for cohort in shown["cohorts"]] == [
         ("warned", "warn"),
         ("holdback", "shadow"),
     ]
 
 
-@pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.WITHIN])
+@pytest.mark.parametrize("verdict", sorted({*Verdict} - {Verdict.WITHIN}))
 def test_only_within_raises_a_mode(operator, rollout, passed_gate, verdict):
     gate = passed_gate(verdict)
     body = {"mode": "warn", "gate_evaluation": gate.id, "digest": gate.digest, "reason": REASON}
@@ -182,7 +176,7 @@ def test_only_within_raises_a_mode(operator, rollout, passed_gate, verdict):
 
 def test_the_cohorts_of_the_phase_are_listed_and_read(viewer, rollout):
     listed = viewer.get(f"{rollout}/cohorts").get_json()["items"]
-    assert [each["cohort"] for each in listed] == ["everyone"]
+    assert [cohort["cohort"] for cohort in listed] == ["everyone"]
     assert viewer.get(f"{rollout}/cohorts/everyone").get_json() == listed[0]
     response = viewer.get(f"{rollout}/cohorts/enforced")
     document = assert_problem(response, 404, "not-found")

@@ -1,17 +1,17 @@
-"""What an environment's telemetry is like, and what was violated, over HTTP."""
+"""Telemetry health and violations over HTTP."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
-from control_plane.access import create_token
-from control_plane.commands.rollback import FoundViolation, latch
-from control_plane.context import Context
-from reducer.vocabulary import Invariant, Mode, Role
-from tests.control_plane.counting import Interval, metrics
-from tests.control_plane.hosts import Event, Host, Prompt, logs
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.reducer.vocabulary import Invariant, Mode, Role
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE, Api, assert_problem
+from tests.support.counting import Interval, metrics
+from tests.support.hosts import Event, Host, Prompt, logs
 
 TELEMETRY = f"{PLACE}/telemetry"
 OTHER_GUARD = "repeated_tool_failure"
@@ -28,36 +28,36 @@ def starts(context: Context, *names: str, ago: timedelta = timedelta(minutes=2))
 
 
 def test_telemetry_of_a_new_environment_is_no_records_and_not_zero_seconds_old(viewer, rollout):
-    told = viewer.get(TELEMETRY).get_json()
-    assert (told["environment"], told["state"]) == (ENVIRONMENT, "no_records")
-    assert told["last_record_at"] is told["last_record_age_seconds"] is None
-    assert told["counts"]["accepted"] == 0
-    assert told["counts"]["refused"] == {}
-    assert told["days"] == []
-    assert viewer.get(told["links"]["sources"]).get_json() == {"items": [], "next": None}
+    answer = viewer.get(TELEMETRY).get_json()
+    assert (answer["environment"], answer["state"]) == (ENVIRONMENT, "no_records")
+    assert answer["last_record_at"] is answer["last_record_age_seconds"] is None
+    assert answer["counts"]["accepted"] == 0
+    assert answer["counts"]["refused"] == {}
+    assert answer["days"] == []
+    assert viewer.get(answer["links"]["sources"]).get_json() == {"items": [], "next": None}
 
 
-def test_telemetry_tells_what_was_taken_in_and_what_was_not_and_why(viewer, context, host, wall):
+def test_telemetry_counts_accepted_and_rejected_items_by_reason(viewer, context, host, wall):
     for _ in range(2):
         host.send(logs(starts(context, "p-1", "p-2")))
     host.send(logs(starts(context, "old", ago=timedelta(hours=60))))
     host.send(logs(starts(context, "nameless"), version=""))
     wall.pass_by(seconds=7)
-    told = viewer.get(viewer.get(PLACE).get_json()["links"]["telemetry"]).get_json()
-    assert (told["state"], told["last_record_age_seconds"]) == ("flowing", 7.0)
-    assert told["last_record_at"].endswith("Z")
-    counts = told["counts"]
+    answer = viewer.get(viewer.get(PLACE).get_json()["links"]["telemetry"]).get_json()
+    assert (answer["state"], answer["last_record_age_seconds"]) == ("flowing", 7.0)
+    assert answer["last_record_at"].endswith("Z")
+    counts = answer["counts"]
     assert (counts["accepted"], counts["duplicate"]) == (2, 2)
     assert counts["refused"] == {"late": 1}
-    (process,) = told["instances"]
+    (process,) = answer["instances"]
     assert (process["late"], process["future"], process["gaps"]) == (1, 0, 0)
     assert counts["quarantined"] == {"version_missing": 1}
 
 
-def test_telemetry_tells_each_days_prompts_by_events_and_by_counters(viewer, context, host, wall):
+def test_telemetry_counts_each_days_prompts_by_events_and_by_counters(viewer, context, host, wall):
     at = context.clock.now()
     prompts = [Prompt(f"p-{number}", [], at) for number in range(3)]
-    host.send(logs([each.start() for each in prompts[1:]]))
+    host.send(logs([prompt.start() for prompt in prompts[1:]]))
     wall.pass_by(seconds=60)
     interval = Interval(at, context.clock.now())
     ids = {"agent.guard.assignment.id": ""}
@@ -65,16 +65,16 @@ def test_telemetry_tells_each_days_prompts_by_events_and_by_counters(viewer, con
     wall.pass_by(seconds=86_400)
     day = viewer.get(TELEMETRY).get_json()["days"][-1]
     assert day["reason"] == "it is not sealed yet"
-    (told,) = day["prompts"]
-    assert (told["by_events"], told["by_counters"], told["untold"]) == (2, 3, 1)
+    (answer,) = day["prompts"]
+    assert (answer["by_events"], answer["by_counters"], answer["untold"]) == (2, 3, 1)
 
 
 def test_sources_are_read_in_parts_each_producer_and_version_once(viewer, context, host, rollout):
     hosts = [host, Host(context)]
     versions = ("1.0", "1.1/é", "")
-    for each in hosts:
+    for sender in hosts:
         for version in versions:
-            each.send(logs(starts(context, f"{each.token} {version}"), version=version))
+            sender.send(logs(starts(context, f"{sender.token} {version}"), version=version))
     address, found = f"{TELEMETRY}/sources?limit=4", []
     while address:
         page = viewer.get(address).get_json()
@@ -82,10 +82,10 @@ def test_sources_are_read_in_parts_each_producer_and_version_once(viewer, contex
         address = page["next"]
     assert [len(part) for part in found] == [4, 2]
     sources = [source for part in found for source in part]
-    assert [(each["producer"], each["version"]) for each in sources] == sorted(
-        (each.token.split("_")[1], version) for each in hosts for version in versions
+    assert [(source["producer"], source["version"]) for source in sources] == sorted(
+        (host.token.split("_")[1], version) for host in hosts for version in versions
     )
-    by_version = {each["version"]: each for each in sources}
+    by_version = {source["version"]: source for source in sources}
     assert by_version["1.0"]["counts"]["accepted"] == 1
     assert (by_version["1.0"]["ahead_seconds"], by_version["1.0"]["is_skewed"]) == (-120, False)
     assert by_version[""]["counts"]["quarantined"] == {"version_missing": 1}
@@ -108,7 +108,7 @@ def test_violations_are_read_newest_first_and_those_of_other_guards_elsewhere(
     address, pages = viewer.get(rollout).get_json()["links"]["violations"] + "?limit=2", []
     while address:
         page = viewer.get(address).get_json()
-        pages.append([each["id"] for each in page["items"]])
+        pages.append([violation["id"] for violation in page["items"]])
         address = page["next"]
     assert pages == [[5, 4], [2, 1]]
     (newest,) = viewer.get(f"{rollout}/violations?limit=1").get_json()["items"]

@@ -1,6 +1,6 @@
 import pytest
 
-from control_plane.commands.promotions import carry_out
+from guardwave.control_plane.commands.promotions import carry_out
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, REASON, assert_problem
 
 
@@ -14,13 +14,13 @@ def start(client, rollout, *, key="k1", etag=None, **body):
 def test_a_wave_shows_each_day_and_why_it_does_not_count(viewer, wall, rollout):
     wall.pass_by(days=2)
     shown = viewer.get(f"{rollout}/waves/1").get_json()
-    assert [(each["is_complete"], each["reason"]) for each in shown["days"]] == [
+    assert [(day["is_complete"], day["reason"]) for day in shown["days"]] == [
         (False, "the wave began during it"),
         (False, "it is not sealed yet"),
         (False, "it is not over yet"),
     ]
     assert shown["roster_digest"] is None
-    assert [each["type"] for each in shown["conditions"]] == ["open", "look_reached"]
+    assert [condition["type"] for condition in shown["conditions"]] == ["open", "look_reached"]
     assert shown["opened_at"] == "2026-11-02T09:00:00Z"
 
 
@@ -51,9 +51,9 @@ def test_waves_are_listed_newest_first_in_parts(operator, rollout):
     for key in ("a", "b", "c"):
         assert start(operator, rollout, key=key).status_code == 201
     first = operator.get(f"{rollout}/waves?limit=3").get_json()
-    assert [each["id"] for each in first["items"]] == [4, 3, 2]
+    assert [wave["id"] for wave in first["items"]] == [4, 3, 2]
     second = operator.get(first["next"]).get_json()
-    assert ([each["id"] for each in second["items"]], second["next"]) == ([1], None)
+    assert ([wave["id"] for wave in second["items"]], second["next"]) == ([1], None)
 
 
 def test_starting_a_wave_needs_a_key_and_if_match(operator, rollout):

@@ -1,4 +1,4 @@
-"""One name for one thing in every answer, and words that programs can use as they are."""
+"""Names in answers: one name for one thing, and codes that programs can use as they are."""
 
 import re
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from control_plane.commands.rollback import FoundViolation, latch
-from reducer.vocabulary import Invariant, Mode
+from guardwave.control_plane.commands.rollback import FoundViolation, latch
+from guardwave.reducer.vocabulary import Invariant, Mode
 from tests.control_plane.http.conftest import ENVIRONMENT, GUARD, PLACE
 
 # What was once used beside the name that stayed.
 RETIRED = {"treated_bps", "requested_by", "by", "number"}
-MOMENTS = re.compile(r"\d{4}-\d\d-\d\dT")
+TIMES = re.compile(r"\d{4}-\d\d-\d\dT")
 # Members whose value a program compares with a word it knows.
 CODES = {"state", "status", "phase", "mode", "gate", "verdict", "type", "cohort", "role"}
 
@@ -27,8 +27,8 @@ def answers(context, admin, operator, rollout, passed_gate) -> list[Any]:
     asked = operator.post(evaluations, {"gate": "shadow"}, Idempotency_Key="k")
     owners = {"owners": [{"owner": "a", "ownership": "known", "trusted": True}]}
     return [
-        each.get_json()
-        for each in (
+        response.get_json()
+        for response in (
             operator.post(f"{PLACE}/owners", owners),
             asked,
             admin.get("/api/v1/environments"),
@@ -61,37 +61,37 @@ def members(answer: object, path: str = "") -> Iterator[tuple[str, str, object]]
             if name != "result":
                 yield from members(value, f"{path}/{name}")
     elif isinstance(answer, list):
-        for each in answer:
-            yield from members(each, path)
+        for item in answer:
+            yield from members(item, path)
 
 
-def test_answers_keep_to_the_names_that_stayed(answers):
-    found = [each for answer in answers for each in members(answer)]
+def test_answers_use_no_retired_name(answers):
+    found = [member for answer in answers for member in members(answer)]
     assert len(found) > 200
     assert [path for path, name, _ in found if name in RETIRED] == []
     assert [path for path, name, _ in found if not re.fullmatch(r"[a-z0-9_]+", name)] == []
 
 
-def test_moments_are_in_utc_and_say_so_with_a_z(answers):
-    moments = [
+def test_times_are_in_utc_with_a_z(answers):
+    times = [
         (path, value)
         for answer in answers
         for path, _, value in members(answer)
-        if isinstance(value, str) and MOMENTS.match(value)
+        if isinstance(value, str) and TIMES.match(value)
     ]
-    assert len(moments) > 10
-    assert [path for path, value in moments if not value.endswith("Z")] == []
+    assert len(times) > 10
+    assert [path for path, value in times if not value.endswith("Z")] == []
 
 
-def test_words_for_programs_have_no_spaces(answers):
-    words = [
+def test_codes_have_no_spaces(answers):
+    codes = [
         (path, value)
         for answer in answers
         for path, name, value in members(answer)
         if name in CODES and isinstance(value, str)
     ]
-    assert ("/telemetry/state", "no_records") in words
-    assert [each for each in words if not re.fullmatch(r"[a-z0-9_]+", each[1])] == []
+    assert ("/telemetry/state", "no_records") in codes
+    assert [code for code in codes if not re.fullmatch(r"[a-z0-9_]+", code[1])] == []
 
 
 def test_an_environment_links_to_its_guards_by_name(operator, rollout):
@@ -101,9 +101,9 @@ def test_an_environment_links_to_its_guards_by_name(operator, rollout):
 def test_a_condition_is_one_sentence_after_another(context, operator, rollout):
     latch(context, ENVIRONMENT, [violation()])
     shown = [
-        each["message"]
+        condition["message"]
         for address in (PLACE, rollout, f"{rollout}/waves/1")
-        for each in operator.get(address).get_json()["conditions"]
+        for condition in operator.get(address).get_json()["conditions"]
     ]
-    assert [each for each in shown if ".." in each.replace("...", "")] == []
+    assert [sentence for sentence in shown if ".." in sentence.replace("...", "")] == []
     assert "0 complete days so far; the first look is after 7." in shown

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reducer.vocabulary import Mode
-from tests.control_plane.hosts import Calendar, Host, assigned
-from tests.control_plane.worlds import NOW, context_over, world_in
+from guardwave.reducer.vocabulary import Mode
+from tests.support.hosts import Calendar, Host, assignment_for
+from tests.support.worlds import NOW, context_over, world_in
 
 
 @pytest.fixture
@@ -31,4 +31,4 @@ def host(context):
 @pytest.fixture
 def owner_id(context):
     """The assignment id of an eligible owner."""
-    return assigned(context, "owner-1")[1]
+    return assignment_for(context, "owner-1")[1]

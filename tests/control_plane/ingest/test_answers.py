@@ -10,9 +10,16 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from control_plane.ingest.answers import MESSAGE_LIMIT, Signal, explain, partial, status, success
-from control_plane.ingest.rejections import Rejected, RejectReason
-from control_plane.otlp_door import Encoding
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.control_plane.ingest.door import (
+    MESSAGE_LIMIT,
+    Signal,
+    explain,
+    partial,
+    status,
+    success,
+)
+from guardwave.control_plane.ingest.model.rejections import Rejection, RejectReason
 
 RESPONSES: dict[Signal, tuple[type[Any], str, str]] = {
     Signal.LOGS: (ExportLogsServiceResponse, "rejected_log_records", "rejectedLogRecords"),
@@ -27,12 +34,12 @@ def test_a_full_success_sets_nothing():
 
 
 @pytest.mark.parametrize("signal", Signal)
-def test_a_partial_success_tells_how_many_and_why(signal):
+def test_a_partial_success_reports_how_many_and_why(signal):
     message, field, json_field = RESPONSES[signal]
     body, content_type = partial(Encoding.PROTOBUF, signal, rejected=3, message="late: too old")
-    told = message.FromString(body).partial_success
+    answer = message.FromString(body).partial_success
     assert content_type == "application/x-protobuf"
-    assert (getattr(told, field), told.error_message) == (3, "late: too old")
+    assert (getattr(answer, field), answer.error_message) == (3, "late: too old")
     body, content_type = partial(Encoding.JSON, signal, rejected=3, message="late: too old")
     assert content_type == "application/json"
     assert json.loads(body) == {
@@ -53,11 +60,11 @@ def test_a_partial_success_without_words_is_a_mistake_of_ours(message):
 
 def test_a_400_holds_a_bad_request_in_both_encodings():
     body, content_type = status(Encoding.PROTOBUF, 400, "the body is no protobuf")
-    told = Status.FromString(body)
+    answer = Status.FromString(body)
     detail = BadRequest()
-    assert told.details[0].Unpack(detail)
-    assert (content_type, told.code) == ("application/x-protobuf", 3)
-    assert told.message == detail.field_violations[0].description == "the body is no protobuf"
+    assert answer.details[0].Unpack(detail)
+    assert (content_type, answer.code) == ("application/x-protobuf", 3)
+    assert answer.message == detail.field_violations[0].description == "the body is no protobuf"
     body, content_type = status(Encoding.JSON, 400, "the body is not JSON")
     parsed = json.loads(body)
     assert (content_type, parsed["code"]) == ("application/json", 3)
@@ -73,9 +80,13 @@ def test_a_400_holds_a_bad_request_in_both_encodings():
     ("http_status", "code"),
     [(401, 16), (403, 7), (404, 5), (405, 12), (413, 8), (415, 3), (429, 8), (503, 14), (418, 2)],
 )
-def test_other_refusals_carry_the_code_of_their_status(http_status, code):
-    told = Status.FromString(status(Encoding.PROTOBUF, http_status, "no")[0])
-    assert (told.code, told.message, len(told.details)) == (code, "no", 0)
+def test_other_errors_carry_the_code_of_their_status(http_status, code):
+    answer = Status.FromString(status(Encoding.PROTOBUF, http_status, "no")[0])
+    assert (answer.code, answer.message, len(answer.details)) == (
+        code,
+        "no",
+        0,
+    )
     assert json.loads(status(Encoding.JSON, http_status, "no")[0]) == {
         "code": code,
         "message": "no",
@@ -83,7 +94,7 @@ def test_other_refusals_carry_the_code_of_their_status(http_status, code):
 
 
 @pytest.mark.parametrize("encoding", Encoding)
-def test_a_long_message_is_shortened_rather_than_refused(encoding):
+def test_a_long_message_is_shortened_rather_than_rejected(encoding):
     assert len(status(encoding, 400, "long " * 1_000_000)[0]) < 10 * MESSAGE_LIMIT
     body, _ = partial(encoding, Signal.LOGS, rejected=1, message="long " * 1_000_000)
     assert len(body) < 10 * MESSAGE_LIMIT
@@ -94,11 +105,11 @@ def test_a_message_that_quotes_a_lone_surrogate_can_be_sent(encoding):
     assert b"content type ?" in status(encoding, 415, "content type \ud800")[0]
 
 
-def test_what_was_rejected_is_told_by_its_first_reason_and_all_counts():
+def test_rejected_items_are_reported_by_the_first_reason_and_all_counts():
     rejected = [
-        Rejected(RejectReason.LATE, "the time is 50.0 hours ago; send within 48 hours"),
-        Rejected(RejectReason.BAD_ATTRIBUTE, "agent.guard.mode is missing"),
-        Rejected(RejectReason.LATE, "the time is 51.0 hours ago; send within 48 hours"),
+        Rejection(RejectReason.LATE, "the time is 50.0 hours ago; send within 48 hours"),
+        Rejection(RejectReason.BAD_ATTRIBUTE, "agent.guard.mode is missing"),
+        Rejection(RejectReason.LATE, "the time is 51.0 hours ago; send within 48 hours"),
     ]
     assert explain(rejected, accepted=7) == (
         "late: the time is 50.0 hours ago; send within 48 hours "

@@ -1,4 +1,4 @@
-"""The OTLP door: every refusal in the request's own encoding, and nothing lost when it is away."""
+"""The OTLP door: every error in the request's own encoding, and nothing lost when it is away."""
 
 import gzip
 import logging
@@ -12,15 +12,23 @@ import pytest
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
 from redis import Redis
 
-from control_plane.access import create_token, revoke_token
-from control_plane.otlp_door import Encoding, Limits, OtlpAnswer, signal_of
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
-from reducer.vocabulary import Mode, Role
-from tests.control_plane.hosts import Host, Prompt, assigned, encoded, gzipped, logs, partial_of
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from guardwave.control_plane.core.otlp_request import Encoding, Limits, OtlpAnswer, signal_of
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.rollouts.access import create_token, revoke_token
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Mode, Role
+from tests.support.hosts import (
+    Host,
+    Prompt,
+    assignment_for,
+    encode_request,
+    gzip_body,
+    logs,
+    partial_of,
+)
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
 
 TODAY = NOW.date()
 AT = NOW - timedelta(hours=2)
@@ -29,7 +37,7 @@ BOTH = pytest.mark.parametrize("encoding", list(Encoding))
 
 @pytest.fixture
 def request_of_one(context):
-    return logs(Prompt("p-1", [assigned(context, "owner-1")[1]], AT).events())
+    return logs(Prompt("p-1", [assignment_for(context, "owner-1")[1]], AT).events())
 
 
 def started(context) -> int:
@@ -40,11 +48,11 @@ def started(context) -> int:
 def status_of(answer: OtlpAnswer) -> tuple[int, str]:
     """Return code and message of the google.rpc.Status in an answer, read in its own encoding."""
     if answer.content_type == Encoding.JSON.value:
-        told = orjson.loads(answer.body)
-        return told["code"], told["message"]
+        error = orjson.loads(answer.body)
+        return error["code"], error["message"]
     assert answer.content_type == Encoding.PROTOBUF.value
-    told = Status.FromString(answer.body)
-    return told.code, told.message
+    error = Status.FromString(answer.body)
+    return error.code, error.message
 
 
 @BOTH
@@ -104,7 +112,7 @@ def test_a_body_over_the_wire_limit_is_too_large(context, encoding):
 @BOTH
 def test_a_body_over_the_limit_once_inflated_is_too_large(context, encoding):
     host = Host(context, limits=Limits(wire_bytes=4096, inflated_bytes=1024))
-    answer = host.post(gzipped(b" " * 2000), content_type=encoding.value, content_encoding="gzip")
+    answer = host.post(gzip_body(b" " * 2000), content_type=encoding.value, content_encoding="gzip")
     assert answer.status == 413
     assert "1024 bytes when decompressed" in status_of(answer)[1]
 
@@ -112,9 +120,9 @@ def test_a_body_over_the_limit_once_inflated_is_too_large(context, encoding):
 @BOTH
 def test_too_many_records_are_too_large_and_nothing_is_taken_in(context, encoding):
     host = Host(context, limits=Limits(records=2))
-    prompts = [Prompt(f"p-{n}", [assigned(context, "owner-1")[1]], AT) for n in range(2)]
+    prompts = [Prompt(f"p-{n}", [assignment_for(context, "owner-1")[1]], AT) for n in range(2)]
     events = [event for prompt in prompts for event in prompt.events()]
-    answer = host.post(encoded(logs(events), encoding), content_type=encoding.value)
+    answer = host.post(encode_request(logs(events), encoding), content_type=encoding.value)
     assert answer.status == 413
     assert started(context) == 0
 
@@ -123,8 +131,10 @@ def test_too_many_records_are_too_large_and_nothing_is_taken_in(context, encodin
 @pytest.mark.parametrize(
     ("coding", "compress"),
     [
-        pytest.param("gzip", gzipped, id="gzip"),
-        pytest.param("gzip", lambda body: gzipped(body[:9]) + gzipped(body[9:]), id="two members"),
+        pytest.param("gzip", gzip_body, id="gzip"),
+        pytest.param(
+            "gzip", lambda body: gzip_body(body[:9]) + gzip_body(body[9:]), id="two members"
+        ),
         pytest.param("deflate", zlib.compress, id="deflate"),
         pytest.param("identity", bytes, id="identity"),
     ],
@@ -134,7 +144,7 @@ def test_every_compression_of_a_request_counts(
     context, host, request_of_one, encoding, coding, compress, is_chunked
 ):
     answer = host.post(
-        compress(encoded(request_of_one, encoding)),
+        compress(encode_request(request_of_one, encoding)),
         content_type=encoding.value,
         content_encoding=coding,
         is_chunked=is_chunked,
@@ -154,7 +164,7 @@ def test_every_compression_of_a_request_counts(
 def test_content_types_are_read_with_parameters_and_in_any_case(
     context, host, request_of_one, content_type, encoding
 ):
-    answer = host.post(encoded(request_of_one, encoding), content_type=content_type)
+    answer = host.post(encode_request(request_of_one, encoding), content_type=content_type)
     assert (answer.status, answer.content_type) == (200, encoding.value)
     assert started(context) == 1
 
@@ -195,7 +205,7 @@ def test_without_a_good_token_nothing_is_taken_in(
     context, host, request_of_one, encoding, authorization
 ):
     answer = host.post(
-        encoded(request_of_one, encoding),
+        encode_request(request_of_one, encoding),
         content_type=encoding.value,
         authorization=authorization,
     )
@@ -206,11 +216,11 @@ def test_without_a_good_token_nothing_is_taken_in(
 
 @BOTH
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.INGEST])
-def test_a_token_of_another_role_is_refused(context, host, request_of_one, encoding, role):
+def test_a_token_of_another_role_is_rejected(context, host, request_of_one, encoding, role):
     place = None if role is Role.ADMIN else ENVIRONMENT
     token = create_token(context, role=role, environment=place)
     answer = host.post(
-        encoded(request_of_one, encoding),
+        encode_request(request_of_one, encoding),
         content_type=encoding.value,
         authorization=f"Bearer {token}",
     )
@@ -219,17 +229,17 @@ def test_a_token_of_another_role_is_refused(context, host, request_of_one, encod
     assert started(context) == 0
 
 
-def test_a_revoked_token_is_refused(context, host, request_of_one):
+def test_a_revoked_token_is_rejected(context, host, request_of_one):
     revoke_token(context, host.token.split("_")[1])
     assert host.send(request_of_one).status == 401
 
 
 @BOTH
-def test_a_token_of_an_environment_that_is_not_there_yet_is_told_so(context, encoding):
+def test_a_token_of_an_environment_that_does_not_exist_is_reported(context, encoding):
     host = Host(context, environment="later")
     prompt = Prompt("p-1", [], AT)
     answer = host.post(
-        encoded(logs(prompt.events(), environment="later"), encoding),
+        encode_request(logs(prompt.events(), environment="later"), encoding),
         content_type=encoding.value,
     )
     assert (answer.status, status_of(answer)[0]) == (404, 5)
@@ -243,7 +253,7 @@ def test_a_fault_of_ours_is_a_status_too_and_is_logged(store, context, caplog, e
     # A key of another type, as a foreign program that shares the store might leave it.
     key = f"cells:{{{ENVIRONMENT}:0}}"
     store.set(key, "not a hash")
-    request = logs(Prompt("p-1", [assigned(context, "owner-1")[1]], AT).events())
+    request = logs(Prompt("p-1", [assignment_for(context, "owner-1")[1]], AT).events())
     answer = host.send(request, encoding)
     assert (answer.status, status_of(answer)[0]) == (500, 13)
     assert "WRONGTYPE" not in status_of(answer)[1]
@@ -256,9 +266,9 @@ def test_a_fault_of_ours_is_a_status_too_and_is_logged(store, context, caplog, e
     assert started(context) == 1
 
 
-def test_what_a_refusal_quotes_goes_to_the_sender_alone(context, caplog):
+def test_a_value_in_an_error_goes_to_the_sender_alone(context, caplog):
     host = Host(context)
-    end = Prompt("p-1", [assigned(context, "owner-1")[1]], AT, outcome="zebrafinch").end()
+    end = Prompt("p-1", [assignment_for(context, "owner-1")[1]], AT, outcome="zebrafinch").end()
     with caplog.at_level(logging.DEBUG):
         answer = host.send(logs([end]), Encoding.JSON)
     assert b"is 'zebrafinch', not one of" in answer.body
@@ -284,8 +294,10 @@ def over(server: EmbeddedServer) -> tuple[Redis, Host]:
 def test_while_the_store_is_killed_the_answer_is_503_and_the_retry_succeeds(mortal, encoding):
     client, host = over(mortal)
     with client:
-        prompts = [Prompt(f"p-{n}", [assigned(host.context, "owner-1")[1]], AT) for n in (1, 2)]
-        assert host.tell(prompts[0]).status == 200
+        prompts = [
+            Prompt(f"p-{n}", [assignment_for(host.context, "owner-1")[1]], AT) for n in (1, 2)
+        ]
+        assert host.send_prompts(prompts[0]).status == 200
         mortal.kill()
         request = logs(prompts[1].events())
         answer = host.send(request, encoding)
@@ -300,7 +312,7 @@ def test_while_the_store_is_killed_the_answer_is_503_and_the_retry_succeeds(mort
 def test_while_the_store_hangs_the_answer_is_503_and_the_retry_counts_once(mortal):
     client, host = over(mortal)
     with client:
-        request = logs(Prompt("p-1", [assigned(host.context, "owner-1")[1]], AT).events())
+        request = logs(Prompt("p-1", [assignment_for(host.context, "owner-1")[1]], AT).events())
         host.send(logs([]))
         assert mortal.pid is not None
         os.kill(mortal.pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""A sender that names without bound harms itself: what others send is counted as before."""
+"""Floods: a sender with too many versions or streams harms only itself."""
 
 from datetime import timedelta
 
@@ -8,16 +8,16 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from control_plane.clock import NANOSECONDS, to_ns
-from control_plane.otlp_door import Encoding
-from control_plane.stores.keys import EvidenceKeys
-from reducer.vocabulary import Role
-from tests.control_plane.hosts import Host, Prompt, assigned, logs, partial_of
-from tests.control_plane.ingest.bodies import counter_request
-from tests.control_plane.worlds import ENVIRONMENT, NOW, VERSION
+from guardwave.control_plane.core.clock import NANOSECONDS, to_ns
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.control_plane.stores.keys import EvidenceKeys
+from guardwave.reducer.vocabulary import Role
+from tests.support.hosts import Host, Prompt, assignment_for, logs, partial_of
+from tests.support.otlp.bodies import counter_request
+from tests.support.worlds import ENVIRONMENT, NOW, VERSION
 
 AT = NOW - timedelta(hours=2)
-MOST_VOLUME_CELLS = 4096
+MOST_VOLUME_STRATA = 4096
 MOST_STREAMS, MOST_STARTS = 65_536, 32
 TURNS = {"agent.guard.name": "repeated_tool_failure", "agent.guard.mode": "shadow"}
 DELTA, CUMULATIVE = 1, 2
@@ -37,12 +37,12 @@ def flood(host: Host, versions: range) -> None:
 )
 def test_a_flood_of_versions_leaves_a_prompt_the_version_of_its_host(context, is_own):
     loud = Host(context, is_trusted=False)
-    for first in range(0, MOST_VOLUME_CELLS + 10, 1000):
-        flood(loud, range(first, min(first + 1000, MOST_VOLUME_CELLS + 10)))
+    for first in range(0, MOST_VOLUME_STRATA + 10, 1000):
+        flood(loud, range(first, min(first + 1000, MOST_VOLUME_STRATA + 10)))
     assert context.evidence.health(ENVIRONMENT)["overflow:cells"] == 10
 
     host = loud if is_own else Host(context)
-    prompt = Prompt("a prompt", [assigned(context, "owner-1")[1]], AT)
+    prompt = Prompt("a prompt", [assignment_for(context, "owner-1")[1]], AT)
     assert host.send(logs(prompt.events())).status == 200
     (row,) = context.evidence.owner_days(ENVIRONMENT, "repeated_tool_failure", 1, [NOW.date()])
     assert (row.version, row.started) == (VERSION, 1)
@@ -50,7 +50,7 @@ def test_a_flood_of_versions_leaves_a_prompt_the_version_of_its_host(context, is
 
 
 def turns(value: int, *, route: str, minute: int, temporality: int = CUMULATIVE, start: int = 0):
-    """Return a point of turns, so many minutes behind the first; its stream is that of a route."""
+    """Return a point of turns, so many minutes after the first; each route has a stream."""
     began = to_ns(AT) + start * NANOSECONDS
     return counter_request(
         {**TURNS, "agent.guard.route": route},
@@ -64,15 +64,17 @@ def turns(value: int, *, route: str, minute: int, temporality: int = CUMULATIVE,
 
 def body(*requests: ExportMetricsServiceRequest) -> ExportMetricsServiceRequest:
     whole = ExportMetricsServiceRequest()
-    for each in requests:
-        whole.MergeFrom(each)
+    for request in requests:
+        whole.MergeFrom(request)
     return whole
 
 
 @pytest.mark.parametrize("encoding", Encoding)
-def test_points_of_streams_beyond_a_tokens_bound_are_told_to_its_sender(context, store, encoding):
+def test_points_of_streams_beyond_a_tokens_bound_are_reported_to_the_sender(
+    context, store, encoding
+):
     host = Host(context)
-    (token,) = [each for each in context.credentials.tokens() if each.role is Role.INGEST]
+    (token,) = [token for token in context.credentials.tokens() if token.role is Role.INGEST]
     now = int(NOW.timestamp())
     known = {f"stream {at}": now for at in range(MOST_STREAMS - 1)}
     store.zadd(f"sn:{EvidenceKeys(ENVIRONMENT).slot}:{token.id}", known)
@@ -93,7 +95,7 @@ def test_points_of_streams_beyond_a_tokens_bound_are_told_to_its_sender(context,
     assert sum(context.evidence.counters(ENVIRONMENT, NOW.date()).values()) == 5 + 2
 
 
-def test_a_point_of_a_start_that_was_forgotten_is_told_to_its_sender(context):
+def test_a_point_of_a_forgotten_start_is_reported_to_the_sender(context):
     host = Host(context)
     starts = range(MOST_STARTS + 1)
     for start in starts:

@@ -1,4 +1,4 @@
-"""OTLP over gRPC: the core of OTLP/HTTP behind it, and refusals in the words of gRPC."""
+"""OTLP over gRPC: the core of OTLP/HTTP, with the errors of gRPC."""
 
 import tempfile
 import threading
@@ -14,20 +14,20 @@ from google.rpc.error_details_pb2 import BadRequest, RetryInfo  # type: ignore[i
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
-from control_plane.access import create_token
-from control_plane.errors import StartError
-from control_plane.grpc_server import THREADS, listen, run
-from control_plane.ingest import grpc_door
-from control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
-from control_plane.otlp_door import Limits
-from control_plane.settings import Settings
-from control_plane.stores.clients import connect
-from control_plane.stores.embedded import EmbeddedServer
-from control_plane.stores.functions import load_functions
-from reducer.vocabulary import Mode, Role
-from tests.control_plane.hosts import Host, Prompt, assigned, logs
-from tests.control_plane.web_workers import PATIENCE_S, free_port, until
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
+from guardwave.control_plane.core.errors import StartError
+from guardwave.control_plane.core.otlp_request import Limits
+from guardwave.control_plane.core.settings import Settings
+from guardwave.control_plane.ingest import grpc_door
+from guardwave.control_plane.ingest.grpc_door import RETRY_INFO, STATUS_DETAILS
+from guardwave.control_plane.rollouts.access import create_token
+from guardwave.control_plane.server.grpc import THREADS, listen, run
+from guardwave.control_plane.stores.server.clients import connect
+from guardwave.control_plane.stores.server.embedded import EmbeddedServer
+from guardwave.control_plane.stores.server.function_library import load_functions
+from guardwave.reducer.vocabulary import Mode, Role
+from tests.support.hosts import Host, Prompt, assignment_for, logs
+from tests.support.web_workers import PATIENCE_S, free_port, until
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW, context_over, world_in
 
 AT = NOW - timedelta(hours=2)
 LOGS, METRICS, TRACES = (
@@ -62,10 +62,10 @@ class Caller:
         answer: bytes = export(body, metadata=metadata, compression=compression, timeout=PATIENCE_S)
         return answer
 
-    def refusal(self, body: bytes, **named) -> grpc.RpcError:
-        with pytest.raises(grpc.RpcError) as refused:
+    def error(self, body: bytes, **named) -> grpc.RpcError:
+        with pytest.raises(grpc.RpcError) as error:
             self.call(body, **named)
-        return refused.value
+        return error.value
 
 
 def before(host: Host) -> Iterator[Caller]:
@@ -85,7 +85,7 @@ def caller(context):
 
 @pytest.fixture
 def body_of_one(context):
-    prompt = Prompt("p-1", [assigned(context, "owner-1")[1]], AT)
+    prompt = Prompt("p-1", [assignment_for(context, "owner-1")[1]], AT)
     return logs(prompt.events()).SerializeToString()
 
 
@@ -95,12 +95,12 @@ def started(context) -> int:
 
 
 def trailing_of(error: grpc.RpcError) -> dict[str, str | bytes]:
-    """Return the metadata that a refusal ends with."""
-    return {each.key: each.value for each in error.trailing_metadata() or ()}
+    """Return the metadata of an error."""
+    return {entry.key: entry.value for entry in error.trailing_metadata() or ()}
 
 
 def status_in(error: grpc.RpcError) -> Status:
-    """Return the google.rpc.Status that a refusal carries."""
+    """Return the google.rpc.Status of an error."""
     return Status.FromString(trailing_of(error)[STATUS_DETAILS])
 
 
@@ -118,23 +118,23 @@ def test_messages_are_taken_in_however_they_are_compressed_and_once(
     assert started(context) == 1
 
 
-def test_what_is_refused_in_part_is_told_as_over_http(caller, context):
-    late = Prompt("p-1", [assigned(context, "owner-1")[1]], NOW - timedelta(days=3))
+def test_a_partial_success_is_reported_as_over_http(caller, context):
+    late = Prompt("p-1", [assignment_for(context, "owner-1")[1]], NOW - timedelta(days=3))
     body = logs([*late.events(), Prompt("p-2", late.ids, AT).start()]).SerializeToString()
     answer = caller.call(body)
     assert answer == caller.host.post(body).body
-    told = ExportLogsServiceResponse.FromString(answer).partial_success
-    assert told.rejected_log_records == 2
-    assert told.error_message.startswith("late")
+    partial = ExportLogsServiceResponse.FromString(answer).partial_success
+    assert partial.rejected_log_records == 2
+    assert partial.error_message.startswith("late")
 
 
 def test_a_method_that_is_not_of_otlp_is_unimplemented(caller):
-    error = caller.refusal(b"", method="/opentelemetry.proto.collector.logs.v1.LogsService/Import")
+    error = caller.error(b"", method="/opentelemetry.proto.collector.logs.v1.LogsService/Import")
     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_bytes_that_cannot_be_decoded_are_an_invalid_argument(caller):
-    error = caller.refusal(b"\x0a\xff")
+    error = caller.error(b"\x0a\xff")
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     (detail,) = status_in(error).details
     assert detail.Is(BadRequest.DESCRIPTOR)
@@ -150,14 +150,14 @@ def test_bytes_that_cannot_be_decoded_are_an_invalid_argument(caller):
     ],
 )
 def test_a_call_without_a_good_token_is_unauthenticated(caller, body_of_one, authorization, code):
-    error = caller.refusal(body_of_one, authorization=authorization)
+    error = caller.error(body_of_one, authorization=authorization)
     assert error.code() is code
     assert "role ingest" in error.details()
 
 
 def test_a_token_of_another_role_may_not_send(caller, context):
     token = create_token(context, role=Role.VIEWER, environment=ENVIRONMENT)
-    error = caller.refusal(b"", authorization=f"Bearer {token}")
+    error = caller.error(b"", authorization=f"Bearer {token}")
     assert error.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
@@ -172,7 +172,7 @@ def test_a_token_of_another_role_may_not_send(caller, context):
 def test_a_message_over_the_limit_exhausts_it_and_is_not_to_be_sent_again(
     caller, body, compression
 ):
-    error = caller.refusal(body, compression=compression)
+    error = caller.error(body, compression=compression)
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert not {RETRY_INFO, STATUS_DETAILS} & trailing_of(error).keys()
 
@@ -188,9 +188,9 @@ def test_the_process_that_listens_has_the_limits_of_its_settings(settings, conte
             with grpc.insecure_channel(f"127.0.0.1:{limited.grpc_port}") as channel:
                 caller = Caller(Host(context), channel)
                 grpc.channel_ready_future(channel).result(PATIENCE_S)
-                # gRPC has one limit: bytes as sent are not told apart.
+                # gRPC has one limit: bytes as sent have no limit of their own.
                 assert caller.call(body_of_one) == b""
-                error = caller.refusal(bytes(LIMIT + 1))
+                error = caller.error(bytes(LIMIT + 1))
                 assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         finally:
             stop.set()
@@ -199,10 +199,12 @@ def test_the_process_that_listens_has_the_limits_of_its_settings(settings, conte
 
 def test_too_many_records_exhaust_the_limit_and_are_not_to_be_sent_again(context):
     host = Host(context, limits=Limits(records=3))
-    prompts = [Prompt(f"p-{number}", [assigned(context, "owner-1")[1]], AT) for number in (1, 2)]
-    body = logs([event for each in prompts for event in each.events()]).SerializeToString()
+    prompts = [
+        Prompt(f"p-{number}", [assignment_for(context, "owner-1")[1]], AT) for number in (1, 2)
+    ]
+    body = logs([event for prompt in prompts for event in prompt.events()]).SerializeToString()
     for caller in before(host):
-        error = caller.refusal(body)
+        error = caller.error(body)
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert not status_in(error).details
     assert started(context) == 0
@@ -217,23 +219,23 @@ def test_a_store_that_is_away_is_unavailable_for_a_second(body_of_one, context):
         load_functions(client)
         world = world_in(context_over(client), Mode.SHADOW)
         for caller in before(Host(world.context)):
-            one = Prompt("p-1", [assigned(world.context, "owner-1")[1]], AT)
+            one = Prompt("p-1", [assignment_for(world.context, "owner-1")[1]], AT)
             body = logs(one.events()).SerializeToString()
             server.kill()
-            error = caller.refusal(body)
+            error = caller.error(body)
             assert error.code() is grpc.StatusCode.UNAVAILABLE
             (detail,) = status_in(error).details
-            told = RetryInfo()
-            assert detail.Unpack(told)
-            assert told.retry_delay.ToMilliseconds() == 1000
-            assert trailing_of(error)[RETRY_INFO] == told.SerializeToString()
+            retry_info = RetryInfo()
+            assert detail.Unpack(retry_info)
+            assert retry_info.retry_delay.ToMilliseconds() == 1000
+            assert trailing_of(error)[RETRY_INFO] == retry_info.SerializeToString()
 
             server.ensure_running()
             assert caller.call(body) == b""
             assert started(world.context) == 1
 
 
-def test_a_port_that_is_taken_is_told_by_its_setting(context):
+def test_a_port_in_use_is_reported_with_its_setting(context):
     host = Host(context)
     server, port = listen(host.door, host="127.0.0.1", port=0, limits=Limits())
     try:
@@ -246,8 +248,8 @@ def test_a_port_that_is_taken_is_told_by_its_setting(context):
 def is_taken(caller, body):
     try:
         return caller.call(body) == b""
-    except grpc.RpcError as refused:
-        if refused.code() is not grpc.StatusCode.UNAVAILABLE:
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.UNAVAILABLE:
             raise
         return False
 

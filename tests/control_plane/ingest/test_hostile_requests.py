@@ -1,4 +1,4 @@
-"""No bytes make the door fail, and none make it take memory or time that their size does not."""
+"""Hostile requests: no bytes make the door fail, or take more memory or time than their size."""
 
 import gzip
 import subprocess
@@ -12,14 +12,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from control_plane.ingest import fields, json_envelope
-from control_plane.ingest.otlp_json import decode_logs
-from control_plane.ingest.rejections import Refusal
-from control_plane.ingest.wire import TooLarge
-from control_plane.otlp_door import Encoding, Limits
-from reducer import contract
-from tests.control_plane.hosts import Host
-from tests.control_plane.ingest.bodies import recorded
+from guardwave.control_plane.core.otlp_request import Encoding, Limits
+from guardwave.control_plane.ingest.contract import fields
+from guardwave.control_plane.ingest.decode.otlp_json import envelope
+from guardwave.control_plane.ingest.decode.otlp_json.bodies import decode_logs
+from guardwave.control_plane.ingest.model.rejections import ItemRejected
+from guardwave.control_plane.ingest.wire.body import TooLarge
+from guardwave.reducer import contract
+from tests.support.hosts import Host
+from tests.support.otlp.bodies import recorded
 
 ANSWERED = {200, 400, 413}
 SEEDS = sorted({found.body for found in recorded().values()}, key=len)[:24]
@@ -89,8 +90,8 @@ def test_any_bytes_as_a_compressed_body_are_answered_in_the_protocol(host, body,
         pytest.param(b'{"a":[' + b"1," * 1_000_000 + b"1]}", id="numbers"),
     ],
 )
-def test_a_json_body_of_millions_of_parts_is_refused_before_it_is_parsed(body):
-    assert len(body) > json_envelope.LARGE
+def test_a_json_body_of_millions_of_parts_is_rejected_before_it_is_parsed(body):
+    assert len(body) > envelope.LARGE
     with pytest.raises(TooLarge, match="more than 1000000 JSON parts"):
         decode_logs(body, limits=Limits())
 
@@ -118,15 +119,15 @@ FULL_SIZE = {
 }
 PROGRAM = """
 import io, resource, zlib
-from control_plane.ingest import otlp_json, otlp_proto
-from control_plane.ingest.wire import WireError, read_body
-from control_plane.otlp_door import Limits
-from tests.control_plane.ingest.test_slices import field
+from guardwave.control_plane.ingest.decode import otlp_json, protobuf
+from guardwave.control_plane.ingest.wire.body import WireError, read_body
+from guardwave.control_plane.core.otlp_request import Limits
+from tests.control_plane.ingest.decode.test_slices import field
 
 SIZE = 16 * 1024 * 1024 - 64
 
 def logs(body):
-    return lambda: otlp_proto.decode_logs(body, limits=Limits())
+    return lambda: protobuf.decode_logs(body, limits=Limits())
 
 def json(body):
     return lambda: otlp_json.decode_logs(body, limits=Limits())
@@ -160,11 +161,11 @@ def test_a_body_of_full_size_takes_no_more_than_twelve_times_its_bytes(body):
     assert int(run.stdout) <= 12 * 16
 
 
-def test_assignment_ids_that_are_refused_are_not_kept_in_memory():
+def test_assignment_ids_that_are_rejected_are_not_kept_in_memory():
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for size in range(3800, 4000):
-        with pytest.raises(Refusal, match="at most 16 ids"):
+        with pytest.raises(ItemRejected, match="at most 16 ids"):
             fields.assignment_ids({contract.ASSIGNMENT_ID: tuple("~" * size for _ in range(16))})
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Evidence through the door: what one record adds, what adds nothing, and what is refused."""
+"""Intake: evidence of records through the door, volume without evidence, and rejections."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -10,23 +10,23 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from control_plane.clock import to_ns
-from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.otlp_door import Encoding
-from reducer.rollout.assignment import Assignment
-from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.hosts import (
+from guardwave.control_plane.commands.environments import create_environment, create_rollout
+from guardwave.control_plane.core.clock import to_ns
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.reducer.rollout.assignment import Assignment
+from guardwave.reducer.vocabulary import Cohort, Mode
+from tests.support.hosts import (
     Event,
     Host,
     Prompt,
-    assigned,
-    issued,
+    assignment_for,
+    issue_id,
     logs,
     partial_of,
     pseudonym_in,
 )
-from tests.control_plane.ingest.bodies import NOW_NS, counter_request
-from tests.control_plane.worlds import (
+from tests.support.otlp.bodies import NOW_NS, counter_request
+from tests.support.worlds import (
     ENVIRONMENT,
     GUARD,
     NOW,
@@ -57,7 +57,7 @@ def evidence(context):
 
 def test_a_prompt_adds_one_owner_day(context, host, owner_id):
     prompt = Prompt("p-1", [owner_id], AT, decisions=("tracked", "would_warn", "would_stop"))
-    assert partial_of(host.tell(prompt)) == (0, "")
+    assert partial_of(host.send_prompts(prompt)) == (0, "")
     (row,) = rows(context)
     assert row.owner == pseudonym_in(context, "owner-1")
     assert (row.cohort, row.started, row.completed, row.ended) == (Cohort.EVERYONE, 1, 1, 1)
@@ -69,16 +69,16 @@ def test_a_prompt_of_two_guards_counts_once_for_each(context, host, owner_id):
     create_rollout(
         context, ENVIRONMENT, OTHER_GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY
     )
-    _, other_id = assigned(context, "owner-1", guard=OTHER_GUARD)
+    _, other_id = assignment_for(context, "owner-1", guard=OTHER_GUARD)
     prompt = Prompt("p-1", [owner_id, other_id], AT, decisions=("tracked",))
     for _ in range(2):
-        assert partial_of(host.tell(prompt)) == (0, "")
+        assert partial_of(host.send_prompts(prompt)) == (0, "")
     for guard in (GUARD, OTHER_GUARD):
         (row,) = rows(context, guard=guard)
         assert (row.started, row.ended, row.covered, row.tokens) == (1, 1, 1, 1000)
 
 
-def test_ids_on_the_resource_vouch_for_records_without_any(context, host, owner_id):
+def test_ids_on_the_resource_apply_to_records_without_any(context, host, owner_id):
     prompt = Prompt("p-1", [], AT)
     request = logs(prompt.events(), resource={"agent.guard.assignment.id": owner_id})
     assert partial_of(host.send(request)) == (0, "")
@@ -86,7 +86,7 @@ def test_ids_on_the_resource_vouch_for_records_without_any(context, host, owner_
 
 
 def test_a_record_without_an_id_is_volume_and_no_evidence(context, host):
-    assert partial_of(host.tell(Prompt("p-1", [], AT, decisions=("tracked",)))) == (0, "")
+    assert partial_of(host.send_prompts(Prompt("p-1", [], AT, decisions=("tracked",)))) == (0, "")
     assert rows(context) == ()
     counted = {
         counter: count
@@ -100,12 +100,12 @@ def test_a_record_without_an_id_is_volume_and_no_evidence(context, host):
 
 
 def test_volume_of_a_guard_that_nobody_knows_has_no_name(context, host):
-    told = [
+    events = [
         Prompt("p-1", [], AT, guard=f"made_up_{at}").transition(1, "tracked") for at in range(3)
     ]
     flag = {"feature_flag.key": "agent.guard.made_up", "feature_flag.result.variant": "shadow"}
     asked = Event("feature_flag.evaluation", AT, flag)
-    assert partial_of(host.send(logs([*told, asked]))) == (0, "")
+    assert partial_of(host.send(logs([*events, asked]))) == (0, "")
     labels = {"agent.guard.name": "made_up", "agent.guard.mode": "shadow"}
     at_ns = to_ns(AT)
     request = counter_request(
@@ -116,8 +116,8 @@ def test_volume_of_a_guard_that_nobody_knows_has_no_name(context, host):
         start_time_unix_nano=at_ns - 1,
     )
     assert partial_of(host.send(request), "metrics") == (0, "")
-    cells = {cell for _, cell in context.evidence.cells(ENVIRONMENT)}
-    assert {cell.guard for cell in cells} == {"unnamed"}
+    strata = {stratum for _, stratum in context.evidence.strata(ENVIRONMENT)}
+    assert {stratum.guard for stratum in strata} == {"unnamed"}
     counted = context.evidence.counters(ENVIRONMENT, TODAY)
     assert sum(counted.values()) == 5
 
@@ -152,22 +152,22 @@ def test_a_forged_id_is_named_and_stored_as_nothing(context, host, owner_id, for
 def test_an_id_of_another_environment_is_forged_here(context, host):
     create_environment(context, "other", requires=None, actor=OPERATOR, reason=WHY)
     create_rollout(context, "other", GUARD, version_pin=(VERSION,), actor=OPERATOR, reason=WHY)
-    _, foreign = assigned(context, "owner-1", environment="other")
-    assert partial_of(host.tell(Prompt("p-1", [foreign], AT)))[0] == 2
+    _, foreign = assignment_for(context, "owner-1", environment="other")
+    assert partial_of(host.send_prompts(Prompt("p-1", [foreign], AT)))[0] == 2
     assert rows(context) == ()
 
 
-def test_ids_of_two_owners_on_one_prompt_are_refused(context, host, owner_id):
-    _, other = assigned(context, "owner-2")
-    rejected, message = partial_of(host.tell(Prompt("p-1", [owner_id, other], AT)))
+def test_ids_of_two_owners_on_one_prompt_are_rejected(context, host, owner_id):
+    _, other = assignment_for(context, "owner-2")
+    rejected, message = partial_of(host.send_prompts(Prompt("p-1", [owner_id, other], AT)))
     assert rejected == 2
     assert "several owners" in message
     assert rows(context) == ()
 
 
-def test_what_is_good_in_a_body_is_taken_in_beside_what_is_refused(context, host, owner_id):
+def test_good_records_of_a_body_are_accepted_beside_rejected_ones(context, host, owner_id):
     good, bad = Prompt("p-1", [owner_id], AT), Prompt("p-2", ["a1.forged"], AT)
-    rejected, message = partial_of(host.tell(good, bad))
+    rejected, message = partial_of(host.send_prompts(good, bad))
     assert rejected == 2
     assert "2 of 4 rejected" in message
     assert [row.started for row in rows(context)] == [1]
@@ -192,7 +192,7 @@ def test_an_end_that_no_host_may_send_costs_no_other_record(context, host, owner
         pytest.param(NOW + timedelta(minutes=6), "future", id="more than 5 minutes ahead"),
     ],
 )
-def test_a_time_outside_the_window_is_refused(context, host, owner_id, at, word):
+def test_a_time_outside_the_window_is_rejected(context, host, owner_id, at, word):
     start = Prompt("p-1", [owner_id], at).start()
     rejected, message = partial_of(host.send(logs([start])))
     assert (rejected, message.partition(":")[0]) == (1, word)
@@ -212,7 +212,7 @@ def test_a_time_outside_the_window_is_refused(context, host, owner_id, at, word)
         pytest.param({"service.version": ""}, "version_missing", id="no version"),
     ],
 )
-def test_a_resource_that_does_not_say_whose_it_is_counts_for_nothing(
+def test_a_resource_without_environment_or_version_counts_for_nothing(
     context, host, owner_id, resource, word
 ):
     request = logs(Prompt("p-1", [owner_id], AT).events(), resource=resource)
@@ -230,7 +230,7 @@ def test_a_quarantined_body_sent_again_is_one_fault_of_the_contract(context, hos
     assert (day.records, day.conforming) == (2, 0)
 
 
-def test_an_end_that_leaves_out_what_the_gate_needs_does_not_conform(context, host, owner_id):
+def test_an_end_without_values_that_the_gate_needs_does_not_conform(context, host, owner_id):
     prompt = Prompt("p-1", [owner_id], AT)
     host.send(logs([prompt.start(), prompt.end(**{"agent.guard.prompt.turns": None})]))
     context.evidence.seal(ENVIRONMENT, TODAY, at=NOW, longest_outage_seconds=0.0)
@@ -238,7 +238,7 @@ def test_an_end_that_leaves_out_what_the_gate_needs_does_not_conform(context, ho
     assert (day.records, day.conforming) == (2, 1)
 
 
-def test_a_prompt_over_midnight_is_booked_on_the_day_of_its_start(context, host, owner_id):
+def test_a_prompt_over_midnight_counts_on_the_day_of_its_start(context, host, owner_id):
     midnight = NOW.replace(hour=0)
     prompt = Prompt("p-1", [owner_id], midnight - timedelta(seconds=10))
     host.send(logs([prompt.end()]))
@@ -275,7 +275,7 @@ def sent_at_now(host, request: ExportMetricsServiceRequest):
 
 
 def test_the_versions_and_producers_seen_are_facts_of_the_owner(context, host, owner_id):
-    host.tell(Prompt("p-1", [owner_id], AT))
+    host.send_prompts(Prompt("p-1", [owner_id], AT))
     host.send(logs(Prompt("p-2", [owner_id], AT).events(), version="9.9.9"))
     facts = context.owners.all_facts(ENVIRONMENT)[pseudonym_in(context, "owner-1")]
     assert facts.versions == {VERSION: TODAY, "9.9.9": TODAY}
@@ -285,15 +285,15 @@ def test_the_versions_and_producers_seen_are_facts_of_the_owner(context, host, o
 
 def test_evidence_stays_with_the_wave_that_the_id_names(context, host):
     pseudonym = pseudonym_in(context, "owner-1")
-    late = issued(context, Assignment(GUARD, pseudonym, 7, Cohort.CONTROL, Mode.WARN, 3))
-    host.tell(Prompt("p-1", [late], AT, mode=Mode.WARN))
+    late = issue_id(context, Assignment(GUARD, pseudonym, 7, Cohort.CONTROL, Mode.WARN, 3))
+    host.send_prompts(Prompt("p-1", [late], AT, mode=Mode.WARN))
     assert rows(context) == ()
     assert [row.cohort for row in rows(context, wave=7)] == [Cohort.CONTROL]
 
 
 def events_of_two_owners(context) -> list[Event]:
     """Nine events: of a prompt with two transitions, of a disrupted one, and one of nobody."""
-    first, second = (assigned(context, f"owner-{number}")[1] for number in range(2))
+    first, second = (assignment_for(context, f"owner-{number}")[1] for number in range(2))
     tracked = Prompt("p-1", [first], AT, decisions=("tracked", "would_warn"))
     disrupted = Prompt("p-2", [second], AT, decisions=("tracked",), is_disrupted=True)
     return [*tracked.events(), *disrupted.events(), Prompt("p-3", [], AT).start()]
@@ -326,15 +326,15 @@ def test_neither_order_nor_batches_nor_repeats_change_the_evidence(store, order,
     assert sum(context.evidence.counters(ENVIRONMENT, TODAY).values()) == 1
 
 
-def test_of_two_ends_in_one_body_that_contradict_each_other_one_counts(context, host, owner_id):
+def test_one_of_two_contradicting_ends_in_one_body_counts(context, host, owner_id):
     """Whether the worker knows one of them or none; in the next body the other changes nothing."""
     completed, failed = (
         Prompt("p-1", [owner_id], AT, outcome=outcome) for outcome in ("completed", "failed")
     )
     for prompt_id in ("p-1", "p-2"):
-        told = [replace(each, prompt_id=prompt_id) for each in (completed, failed)]
-        first, second = told[0].end(**{"a.later.attribute": prompt_id}), told[1].end()
-        for events in ([told[0].start(), first, second], [second], [first]):
+        prompts = [replace(prompt, prompt_id=prompt_id) for prompt in (completed, failed)]
+        first, second = prompts[0].end(**{"a.later.attribute": prompt_id}), prompts[1].end()
+        for events in ([prompts[0].start(), first, second], [second], [first]):
             assert partial_of(host.send(logs(events))) == (0, "")
     (row,) = rows(context)
     assert (row.started, row.ended, row.completed + row.failed) == (2, 2, 2)

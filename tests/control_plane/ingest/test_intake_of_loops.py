@@ -1,15 +1,15 @@
-"""Loop events on their way in: volume as ever, and evidence for the other guards of the prompt."""
+"""Loop events: volume, and evidence for the other guards of the prompt."""
 
 from datetime import timedelta
 
 import pytest
 
-from control_plane.ingest.otlp import Value
-from control_plane.otlp_door import Encoding
-from reducer.rollout.assignment import Assignment
-from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.hosts import Event, Prompt, issued, logs, partial_of, pseudonym_in
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, NOW
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.control_plane.ingest.model.otlp_values import Value
+from guardwave.reducer.rollout.assignment import Assignment
+from guardwave.reducer.vocabulary import Cohort, Mode
+from tests.support.hosts import Event, Prompt, issue_id, logs, partial_of, pseudonym_in
+from tests.support.worlds import ENVIRONMENT, GUARD, NOW
 
 AT = NOW - timedelta(hours=2)
 OTHER = "identical_call"
@@ -26,7 +26,7 @@ def prompt(context):
     """A prompt of an owner that two guards watch."""
     pseudonym = pseudonym_in(context, "owner-1")
     ids = [
-        issued(context, Assignment(guard, pseudonym, 2, Cohort.CONTROL, Mode.WARN, 2))
+        issue_id(context, Assignment(guard, pseudonym, 2, Cohort.CONTROL, Mode.WARN, 2))
         for guard in (GUARD, OTHER)
     ]
     return Prompt("p-1", ids, AT, outcome="limit")
@@ -66,7 +66,7 @@ def loops_of(context) -> dict[str, int | None]:
             "identical_tool_call",
             None,
             {GUARD: 1, OTHER: 0},
-            id="the loop type tells whose stop it was",
+            id="the loop type names the guard that stopped",
         ),
         pytest.param(
             "repeated_tool_execution_failure",
@@ -99,12 +99,12 @@ def test_a_loop_event_counts_once_however_often_and_encoded_it_is_sent(context, 
 def test_its_volume_stays_one_count_without_a_guard(context, host, prompt):
     host.send(logs([*prompt.events(), loop(prompt, "total_tool_calls")]))
     counted = context.evidence.counters(ENVIRONMENT, AT.date())
-    assert {(cell.guard, name): count for (cell, name), count in counted.items()} == {
+    assert {(stratum.guard, name): count for (stratum, name), count in counted.items()} == {
         ("unnamed", NAME): 1
     }
 
 
-def test_without_an_id_it_is_volume_alone(context, host, prompt):
+def test_without_an_id_it_is_only_volume(context, host, prompt):
     unknown = Prompt(prompt.prompt_id, [], AT)
     host.send(logs([*prompt.events(), loop(unknown, "total_tool_calls")]))
     assert loops_of(context) == {GUARD: 0, OTHER: 0}

@@ -1,4 +1,4 @@
-"""Recorded bodies through the real door: volume as they are, evidence under ids of ours."""
+"""Recorded bodies through the real door: volume as they are, evidence under our ids."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ import pytest
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from control_plane.clock import fixed, from_ns
-from control_plane.commands.environments import create_environment, create_rollout
-from control_plane.context import Context
-from control_plane.ingest.otlp import NumberPoint
-from control_plane.otlp_door import Encoding
-from control_plane.stores.owner_days import OwnerDay
-from reducer.catalogue import CATALOGUE
-from reducer.rollout.assignment import Assignment
-from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.hosts import Host, encoded, gzipped, issued, partial_of, pseudonym_in
-from tests.control_plane.ingest.bodies import Recorded, decode_logs, decode_metrics, recorded
-from tests.control_plane.worlds import GUARD, OPERATOR, WHY, context_over
+from guardwave.control_plane.commands.environments import create_environment, create_rollout
+from guardwave.control_plane.core.clock import fixed_clock, from_ns
+from guardwave.control_plane.core.otlp_request import Encoding
+from guardwave.control_plane.ingest.model.otlp_values import NumberPoint
+from guardwave.control_plane.rollouts.context import Context
+from guardwave.control_plane.stores.evidence.owner_days import OwnerDay
+from guardwave.reducer.catalogue import CATALOGUE
+from guardwave.reducer.rollout.assignment import Assignment
+from guardwave.reducer.vocabulary import Cohort, Mode
+from tests.support.hosts import Host, encode_request, gzip_body, issue_id, partial_of, pseudonym_in
+from tests.support.otlp.bodies import Recorded, decode_logs, decode_metrics, recorded
+from tests.support.worlds import GUARD, OPERATOR, WHY, context_over
 
 ASSIGNMENT_ID = "agent.guard.assignment.id"
 TOTAL = "agent.guard.transitions"
@@ -33,8 +33,8 @@ DELTAS = sorted(
     name
     for name, found in recorded().items()
     if not found.is_logs
-    and found.told["temporality"] == [1]
-    # quarantined, and of two environments: told apart in tests of their own
+    and found.entry["temporality"] == [1]
+    # quarantined, and of two environments: they have tests of their own
     and name not in {"metrics_pb_no_environment_0.pb", "rotel_fwd_2.pb.gz"}
 )
 OTHERS = sorted(name for name in recorded() if name not in {*LOGS, *DELTAS})
@@ -78,7 +78,7 @@ class Receiver:
     def of(cls, store, found: Recorded) -> "Receiver":
         environment = environment_of(found)
         now = from_ns(moment_of(found) or 1_795_980_300_000_000_000) + timedelta(minutes=1)
-        context = context_over(store, clock=fixed(now))
+        context = context_over(store, clock=fixed_clock(now))
         create_environment(context, environment, requires=None, actor=OPERATOR, reason=WHY)
         for guard in CATALOGUE:
             create_rollout(
@@ -91,9 +91,9 @@ class Receiver:
         return self.host.post(
             found.wire_body,
             signal="logs" if found.is_logs else "metrics",
-            content_type=str(found.told["content_type"]),
-            content_encoding=str(found.told["content_encoding"]) or None,
-            is_chunked=bool(found.told["chunked"]),
+            content_type=str(found.entry["content_type"]),
+            content_encoding=str(found.entry["content_encoding"]) or None,
+            is_chunked=bool(found.entry["chunked"]),
         )
 
     def counters(self) -> Counter[str]:
@@ -122,7 +122,7 @@ class Receiver:
     def id_for(self, owner: str) -> str:
         pseudonym = pseudonym_in(self.context, owner, environment=self.environment)
         assignment = Assignment(GUARD, pseudonym, 1, Cohort.EVERYONE, Mode.ENFORCE, 1)
-        return issued(self.context, assignment, environment=self.environment)
+        return issue_id(self.context, assignment, environment=self.environment)
 
 
 def read(found: Recorded) -> ExportLogsServiceRequest:
@@ -133,7 +133,7 @@ def read(found: Recorded) -> ExportLogsServiceRequest:
 
 
 def reissued(found: Recorded, receiver: Receiver) -> ExportLogsServiceRequest:
-    """Return a recorded request whose records bear ids of ours, an owner for each prompt."""
+    """Return a recorded request with our assignment ids, and an owner for each prompt."""
     request = read(found)
     for record in records_of(request):
         values = {pair.key: pair.value for pair in record.attributes}
@@ -155,7 +155,7 @@ def records_of(request: ExportLogsServiceRequest):
     ]
 
 
-def told_by(request: ExportLogsServiceRequest) -> Counter[str]:
+def reported_by(request: ExportLogsServiceRequest) -> Counter[str]:
     """Count what a request holds, read by protobuf alone."""
     counted: Counter[str] = Counter()
     for record in records_of(request):
@@ -178,7 +178,7 @@ def test_the_volume_of_a_recorded_metric_body_agrees_with_the_index(store, name)
     found = recorded()[name]
     receiver = Receiver.of(store, found)
     assert partial_of(receiver.post(found), "metrics") == (0, "")
-    assert receiver.counters()[TOTAL] == found.told["transitions_total"]
+    assert receiver.counters()[TOTAL] == found.entry["transitions_total"]
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -204,9 +204,9 @@ def test_without_its_ids_a_recorded_log_body_is_volume_only(store, name):
         del record.attributes[:]
         record.attributes.extend(kept)
     assert partial_of(receiver.host.send(request)) == (0, "")
-    told = found.told["event_names"]
+    expected = found.entry["event_names"]
     counted = receiver.counters()
-    assert {name: counted[name] for name in told} == told
+    assert {name: counted[name] for name in expected} == expected
     assert not any(receiver.rows(guard) for guard in CATALOGUE)
     before = receiver.evidence()
     receiver.host.send(request)
@@ -231,11 +231,11 @@ def test_under_our_ids_the_owner_days_agree_with_the_body(store, name, encoding)
     receiver = Receiver.of(store, found)
     request = reissued(found, receiver)
     assert partial_of(receiver.host.send(request, encoding)) == (0, "")
-    told = told_by(request)
+    reported = reported_by(request)
     rows = [row for guard in CATALOGUE for row in receiver.rows(guard)]
-    assert sum(row.started for row in rows) == sum(row.ended for row in rows) == told["prompts"]
-    assert sum(row.turns for row in rows) == told["turns"]
-    assert sum(row.tokens for row in rows) == told["tokens"]
+    assert sum(row.started for row in rows) == sum(row.ended for row in rows) == reported["prompts"]
+    assert sum(row.turns for row in rows) == reported["turns"]
+    assert sum(row.tokens for row in rows) == reported["tokens"]
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -248,7 +248,7 @@ def test_under_our_ids_a_body_counts_once_in_whichever_encoding_it_comes(store, 
     for encoding in Encoding:
         receiver.host.send(request, encoding)
         receiver.host.post(
-            gzipped(encoded(request, encoding)),
+            gzip_body(encode_request(request, encoding)),
             content_type=encoding.value,
             content_encoding="gzip",
             is_chunked=True,

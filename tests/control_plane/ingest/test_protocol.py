@@ -1,12 +1,12 @@
-"""What OTLP's own documents show: empty envelopes, and bodies of the shape of its examples."""
+"""Examples of the OTLP documents: empty envelopes, and bodies of the published shapes."""
 
 import json
 
 import pytest
 
-from control_plane.otlp_door import Encoding
-from tests.control_plane.hosts import Host, partial_of
-from tests.control_plane.worlds import ENVIRONMENT, NOW
+from guardwave.control_plane.core.otlp_request import Encoding
+from tests.support.hosts import Host, partial_of
+from tests.support.worlds import ENVIRONMENT, NOW
 
 AT_NS = int(NOW.timestamp()) * 1_000_000_000
 TIMES = {"timeUnixNano": str(AT_NS), "observedTimeUnixNano": AT_NS}

@@ -1,4 +1,4 @@
-"""Bundles of real evaluations: complete, checked when read, and enough to judge again."""
+"""Evidence bundles of real evaluations: complete, checked when read, enough to judge again."""
 
 import gzip
 from dataclasses import replace
@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_plane.jobs.bundles import Bundle, unpacked
-from control_plane.jobs.gathering import gather
-from control_plane.jobs.owner_day_table import OwnerDayTable
-from control_plane.jobs.replaying import replay
-from control_plane.stores.owner_days import SUMS, OwnerDay
-from reducer.vocabulary import Cohort, Gate, Mode
-from tests.control_plane.lives import BEGAN, Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD
+from guardwave.control_plane.jobs.bundles import Bundle, unpack_bundle
+from guardwave.control_plane.jobs.gather import gather
+from guardwave.control_plane.jobs.owner_day_table import OwnerDayTable
+from guardwave.control_plane.jobs.replay import replay
+from guardwave.control_plane.stores.evidence.owner_days import SUMS, OwnerDay
+from guardwave.reducer.vocabulary import Cohort, Gate, Mode
+from tests.support.lives import BEGAN, Life
+from tests.support.worlds import ENVIRONMENT, GUARD
 
 
-def kept(life: Life, number: int) -> bytes:
+def stored_bundle(life: Life, number: int) -> bytes:
     return b"".join(life.context.gates.bundle_parts(ENVIRONMENT, GUARD, number))
 
 
-def made_of(life: Life) -> Bundle:
-    return unpacked(kept(life, life.evaluate().id))
+def new_bundle(life: Life) -> Bundle:
+    return unpack_bundle(stored_bundle(life, life.evaluate().id))
 
 
 @pytest.fixture
@@ -34,16 +34,16 @@ def week(store):
     return life
 
 
-def test_the_bundle_alone_gives_the_same_bytes(week):
+def test_the_bundle_alone_replays_to_the_same_bytes(week):
     done = week.evaluate()
-    content = kept(week, done.id)
+    content = stored_bundle(week, done.id)
     week.store.flushall()
 
-    found = replay(unpacked(content))
+    found = replay(unpack_bundle(content))
 
     assert found.difference is None
     assert found.digest == found.recorded_digest == done.digest
-    assert unpacked(content).result == done.result
+    assert unpack_bundle(content).result == done.result
 
 
 def test_a_wave_that_compares_is_replayed_with_its_baseline_and_its_roster(store):
@@ -54,7 +54,7 @@ def test_a_wave_that_compares_is_replayed_with_its_baseline_and_its_roster(store
     life.promote(Mode.ENFORCE)
     life.live(8)
 
-    bundle = made_of(life)
+    bundle = new_bundle(life)
 
     gathered = bundle.gathered
     assert (gathered.gate, gathered.wave.number, len(gathered.roster)) == (Gate.ENFORCE, 3, 24)
@@ -66,27 +66,27 @@ def test_a_wave_that_compares_is_replayed_with_its_baseline_and_its_roster(store
 
 
 def test_a_packed_bundle_comes_back_as_it_was_and_packs_to_the_same_bytes(week):
-    bundle = made_of(week)
-    assert unpacked(bundle.packed()) == bundle
-    assert unpacked(gzip.decompress(bundle.packed())) == bundle
-    assert unpacked(bundle.packed()).packed() == bundle.packed()
+    bundle = new_bundle(week)
+    assert unpack_bundle(bundle.packed()) == bundle
+    assert unpack_bundle(gzip.decompress(bundle.packed())) == bundle
+    assert unpack_bundle(bundle.packed()).packed() == bundle.packed()
 
 
 def test_a_pending_evaluation_has_no_bundle(week):
     assert week.context.gates.bundle_size(ENVIRONMENT, GUARD, 1) == 0
-    assert kept(week, 1) == b""
+    assert stored_bundle(week, 1) == b""
 
 
 def test_a_result_that_is_not_stored_leaves_no_bundle(week):
     done = week.evaluate()
-    content = kept(week, done.id)
+    content = stored_bundle(week, done.id)
     fence = week.context.jobs.lease(ENVIRONMENT, "worker of the test")
     other = replace(done, verdict="beyond")
     assert not week.context.gates.finish_evaluation(ENVIRONMENT, other, fence=fence, bundle=b"x")
-    assert kept(week, done.id) == content
+    assert stored_bundle(week, done.id) == content
 
 
-def edited(bundle: Bundle, **changes: object) -> Bundle:
+def with_edit(bundle: Bundle, **changes: object) -> Bundle:
     changed = replace(bundle.gathered, **changes)  # type: ignore[arg-type]  # by field name
     return replace(bundle, gathered=changed)
 
@@ -95,14 +95,16 @@ def edited(bundle: Bundle, **changes: object) -> Bundle:
     ("edit", "words"),
     [
         pytest.param(
-            lambda bundle: edited(bundle, policy_hash="0" * 64), "evidence_digest", id="policy hash"
+            lambda bundle: with_edit(bundle, policy_hash="0" * 64),
+            "evidence_digest",
+            id="policy hash",
         ),
-        pytest.param(lambda bundle: edited(bundle, seed="1"), "seed: recorded 1", id="seed"),
+        pytest.param(lambda bundle: with_edit(bundle, seed="1"), "seed: recorded 1", id="seed"),
         pytest.param(
-            lambda bundle: edited(bundle, contract=None), "checks[contract]", id="contract"
+            lambda bundle: with_edit(bundle, contract=None), "checks[contract]", id="contract"
         ),
         pytest.param(
-            lambda bundle: edited(
+            lambda bundle: with_edit(
                 bundle,
                 owner_days=replace(
                     bundle.gathered.owner_days,
@@ -122,8 +124,8 @@ def edited(bundle: Bundle, **changes: object) -> Bundle:
         ),
     ],
 )
-def test_what_was_edited_is_named(week, edit, words):
-    bundle = made_of(week)
+def test_an_edited_bundle_names_the_edited_field(week, edit, words):
+    bundle = new_bundle(week)
     difference = replay(edit(bundle)).difference
     assert difference is not None
     assert words in difference
@@ -159,9 +161,9 @@ def test_what_was_edited_is_named(week, edit, words):
     ],
 )
 def test_a_spoiled_bundle_is_refused_by_name(week, spoil, words):
-    text = gzip.decompress(made_of(week).packed())
+    text = gzip.decompress(new_bundle(week).packed())
     with pytest.raises(ValueError, match=r".") as refusal:
-        unpacked(spoil(text))
+        unpack_bundle(spoil(text))
     assert words in str(refusal.value)
 
 
@@ -207,18 +209,19 @@ rows = st.lists(
 @given(rows)
 def test_a_table_holds_each_owner_day_as_it_is(rows):
     table = OwnerDayTable.of(rows)
-    is_told = bool(rows) and all(row.loops is not None for row in rows)
-    assert ("loops" in table.frame()) is is_told
-    named = ["owner", "day", "cohort", "version", *SUMS, *(["loops"] if is_told else [])]
+    has_loops = bool(rows) and all(row.loops is not None for row in rows)
+    assert ("loops" in table.frame()) is has_loops
+    named = ["owner", "day", "cohort", "version", *SUMS, *(["loops"] if has_loops else [])]
     assert table.frame()[named].astype(object).to_numpy().tolist() == [
         [getattr(row, name) for name in named] for row in rows
     ]
-    told = [(row.owner, *pair) for row in rows for pair in row.durations]
-    assert [tuple(line) for line in table.durations().astype(object).to_numpy().tolist()] == told
+    durations = [(row.owner, *pair) for row in rows for pair in row.durations]
+    lines = table.durations().astype(object).to_numpy().tolist()
+    assert [tuple(line) for line in lines] == durations
 
 
 def test_a_bundle_is_json_that_other_tools_read(week):
-    read = orjson.loads(gzip.decompress(made_of(week).packed()))
+    read = orjson.loads(gzip.decompress(new_bundle(week).packed()))
     assert sorted(read) == ["digest", "evaluation", "gathered", "result", "schema"]
     table = read["gathered"]["owner_days"]
     assert len(table["owner_at"]) == len(table["counts"]["started"]) == 24 * 7

@@ -1,4 +1,4 @@
-"""A rollout whose evidence comes from counters: complete days, owner-days and a gate evaluation."""
+"""Counters as evidence: complete days, owner-days and a gate evaluation."""
 
 import re
 from collections import defaultdict
@@ -11,20 +11,20 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from control_plane.commands.changes import Change, Note, change, put_rollout
-from control_plane.jobs.sealing import seal_due_days
-from control_plane.queries.days import wave_days
-from control_plane.queries.intake_health import environment_days
-from control_plane.queries.overview import guard_page
-from control_plane.state import Action
-from control_plane.stores.keys import EvidenceKeys
-from reducer.rollout.days import NoteMark, day_start
-from reducer.rollout.state import EvidenceSource
-from reducer.vocabulary import Metric, Mode
-from tests.control_plane.counting import CUMULATIVE, DELTA, Interval, hours_of, metrics
-from tests.control_plane.hosts import Prompt, partial_of
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+from guardwave.control_plane.core.state import Action
+from guardwave.control_plane.jobs.seal import seal_due_days
+from guardwave.control_plane.queries.intake_health import environment_days
+from guardwave.control_plane.queries.overview import guard_page
+from guardwave.control_plane.rollouts.changes import Change, Note, change, put_rollout
+from guardwave.control_plane.rollouts.days import wave_days
+from guardwave.control_plane.stores.keys import EvidenceKeys
+from guardwave.reducer.rollout.days import NoteMark, day_start
+from guardwave.reducer.rollout.state import EvidenceSource
+from guardwave.reducer.vocabulary import Metric, Mode
+from tests.support.counting import CUMULATIVE, DELTA, Interval, hours_of, metrics
+from tests.support.hosts import Prompt, partial_of
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
 COUNTERS = EvidenceSource.COUNTERS
 NOT_COUNTED = {
@@ -51,20 +51,20 @@ def live(
 ) -> None:
     """Let days pass on which each owner's own process exports its counters every hour.
 
-    With events it tells of each prompt, too, but for so many that are lost on each day.
+    With `events` the host sends each prompt's events too, but for `lost` prompts of a day.
     """
     for _ in range(days):
         day = life.today + timedelta(days=1 if life.calendar.now.hour >= 12 else 0)
         life.beat(day)
         life.calendar.now = day_start(day) + timedelta(hours=24, minutes=30)
-        told = by_owner(life, day)
+        sent = by_owner(life, day)
         body = ExportMetricsServiceRequest()
-        for owner, prompts in told.items():
+        for owner, prompts in sent.items():
             body.MergeFrom(exports(owner, prompts, temporality=temporality))
         assert partial_of(life.host.send(body), "metrics") == (0, "")
         if events:
-            every = [each for own in told.values() for each in own]
-            assert life.host.tell(*every[lost:]).body == b""
+            every = [prompt for prompts in sent.values() for prompt in prompts]
+            assert life.host.send_prompts(*every[lost:]).body == b""
         life.calendar.now = day_start(day) + timedelta(hours=27)
         seal_due_days(life.context, ENVIRONMENT)
 
@@ -90,8 +90,8 @@ def exports(owner: str, prompts: list[Prompt], *, temporality: int) -> ExportMet
         so_far += of_hour
         is_delta = temporality == DELTA
         interval = Interval(before if is_delta else begun, hour, temporality)
-        told = of_hour if is_delta else so_far
-        request.MergeFrom(metrics(told, interval, owner=owner, environment=ENVIRONMENT))
+        counted = of_hour if is_delta else so_far
+        request.MergeFrom(metrics(counted, interval, owner=owner, environment=ENVIRONMENT))
         before = hour
     return request
 
@@ -135,16 +135,16 @@ def test_a_wave_with_counters_alone_reaches_a_complete_gate_evaluation(life):
     assert verdicts["contract"] == "within"
     assert done.verdict != "within"
     assert verdicts["invariants"] == "no_data"
-    told = {metric["metric"] for metric in result["metrics"] if metric["estimate"] is not None}
-    assert {Metric.TOKENS, Metric.TURNS, Metric.LATENCY_P95, Metric.DISRUPTION} <= told
+    estimated = {metric["metric"] for metric in result["metrics"] if metric["estimate"] is not None}
+    assert {Metric.TOKENS, Metric.TURNS, Metric.LATENCY_P95, Metric.DISRUPTION} <= estimated
 
 
 def test_events_of_a_rollout_by_counters_are_no_evidence_of_it(life):
     count_by_counters(life)
     life.live(2)
     days = wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS)
-    assert not any(each.is_complete for each in days)
-    assert "no prompt ended on it" in {each.reason for each in days}
+    assert not any(day.is_complete for day in days)
+    assert "no prompt ended on it" in {day.reason for day in days}
 
 
 def send(life: Life, body: ExportMetricsServiceRequest) -> None:
@@ -156,8 +156,8 @@ def over_midnight(life: Life, day: date) -> ExportMetricsServiceRequest:
     (_, prompts), *_ = by_owner(life, day).items()
     midnight, hour = day_start(day), timedelta(hours=1)
     interval = Interval(midnight - hour, midnight + hour)
-    told = [replace(prompts[0], decisions=())]
-    return metrics(told, interval, owner="another process", environment=ENVIRONMENT)
+    counted = [replace(prompts[0], decisions=())]
+    return metrics(counted, interval, owner="another process", environment=ENVIRONMENT)
 
 
 def test_a_day_that_counters_smear_counts_and_the_evaluation_says_so(life):
@@ -168,12 +168,12 @@ def test_a_day_that_counters_smear_counts_and_the_evaluation_says_so(life):
     send(life, over_midnight(life, life.today))
     live(life, 5)
     smeared = [
-        each for each in wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS) if each.notes
+        day for day in wave_days(life.context, ENVIRONMENT, life.wave, COUNTERS) if day.notes
     ]
-    assert [each.is_complete for each in smeared] == [True, True]
-    assert {note.mark for each in smeared for note in each.notes} == {NoteMark.SMEARED}
+    assert [day.is_complete for day in smeared] == [True, True]
+    assert {note.mark for day in smeared for note in day.notes} == {NoteMark.SMEARED}
     page = guard_page(life.context, ENVIRONMENT, GUARD)
-    assert [each.day for each in page.days if each.notes] == [each.day for each in smeared]
+    assert [day.day for day in page.days if day.notes] == [day.day for day in smeared]
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert dwell["verdict"] == "within"
@@ -204,13 +204,14 @@ def test_a_day_whose_counters_lost_their_attributes_does_not_count(life):
     assert before.is_complete
     assert not day.is_complete
     assert day.reason == "1 point came without attributes, beyond the cardinality limit of an SDK"
-    by_events = {each.day: each for each in environment_days(life.context, ENVIRONMENT)}[day.day]
+    days = environment_days(life.context, ENVIRONMENT)
+    (by_events,) = [shown for shown in days if shown.day == day.day]
     assert by_events.reason == "no prompt ended on it"
     (overflowed,) = [note for note in by_events.notes if note.mark is NoteMark.OVERFLOWED]
     assert overflowed.sentence.startswith("1 point of counters came without attributes")
 
 
-def test_the_fields_of_a_day_are_those_that_its_key_tells_of(life, store):
+def test_the_fields_of_a_day_are_those_that_its_key_documents(life, store):
     live(life, 2, events=True)
     send(life, over_midnight(life, life.today))
     documented = set(re.findall(r"`([a-z_]+:?)`", EvidenceKeys.day.__doc__ or ""))
@@ -229,23 +230,23 @@ def test_a_smeared_day_changes_nothing_where_events_are_the_evidence(life):
     live(life, 2, events=True)
     send(life, over_midnight(life, life.today))
     live(life, 5, events=True)
-    assert any(each.notes for each in wave_days(life.context, ENVIRONMENT, life.wave))
-    assert not any(each.notes for each in guard_page(life.context, ENVIRONMENT, GUARD).days)
+    assert any(day.notes for day in wave_days(life.context, ENVIRONMENT, life.wave))
+    assert not any(day.notes for day in guard_page(life.context, ENVIRONMENT, GUARD).days)
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert "not exact" not in dwell["sentence"]
 
 
-def test_prompts_that_no_event_tells_are_told_where_events_are_the_evidence(store):
+def test_prompts_that_no_event_reports_are_noted_where_events_are_the_evidence(store):
     life = Life.begin(store, owners=60)
     live(life, 2, events=True)
     live(life, events=True, lost=1)
     live(life, 5, events=True)
-    (noted,) = [each for each in guard_page(life.context, ENVIRONMENT, GUARD).days if each.notes]
+    (noted,) = [day for day in guard_page(life.context, ENVIRONMENT, GUARD).days if day.notes]
     assert noted.is_complete
     assert [note.mark for note in noted.notes] == [NoteMark.UNTOLD]
     result = orjson.loads(life.evaluate().result or "{}")
     (dwell,) = [check for check in result["checks"] if check["check"] == "dwell"]
     assert (dwell["verdict"], dwell["numbers"]["noted"]) == ("within", 1)
-    told = f"({noted.day.isoformat()}: counters show 1 prompt that no event tells)"
-    assert f"1 of the days used is not exact {told}" in dwell["sentence"]
+    reason = f"({noted.day.isoformat()}: counters show 1 prompt that no event reports)"
+    assert f"1 of the days used is not exact {reason}" in dwell["sentence"]

@@ -1,4 +1,4 @@
-"""A day whose records did not meet the telemetry contract counts for no gate, and says why."""
+"""Days off contract: they count for no gate and give their reason."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,24 +6,24 @@ from datetime import timedelta
 import orjson
 import pytest
 
-from control_plane.errors import EvaluationStale
-from control_plane.jobs.gathering import gather
-from control_plane.queries.days import wave_days
-from control_plane.queries.intake_health import environment_days
-from control_plane.state import Evaluation
-from reducer.vocabulary import Gate, Mode, Verdict
-from tests.control_plane.hosts import Event, Prompt, logs
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT
+from guardwave.control_plane.core.errors import EvaluationStale
+from guardwave.control_plane.core.state import Evaluation
+from guardwave.control_plane.jobs.gather import gather
+from guardwave.control_plane.queries.intake_health import environment_days
+from guardwave.control_plane.rollouts.days import wave_days
+from guardwave.reducer.vocabulary import Gate, Mode, Verdict
+from tests.support.hosts import Event, Prompt, logs
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT
 
 
-class Statusless(Prompt):
+class PromptWithoutStatuses(Prompt):
     """A prompt whose transitions do not say how the calls ended that they are about."""
 
     def transition(self, sequence: int, decision: str, **changed) -> Event:
-        told = super().transition(sequence, decision, **changed)
-        kept = {key: held for key, held in told.attributes.items() if "status" not in key}
-        return replace(told, attributes=kept)
+        event = super().transition(sequence, decision, **changed)
+        kept = {key: held for key, held in event.attributes.items() if "status" not in key}
+        return replace(event, attributes=kept)
 
 
 def of(kind: type[Prompt], prompt: Prompt) -> Prompt:
@@ -31,15 +31,15 @@ def of(kind: type[Prompt], prompt: Prompt) -> Prompt:
     return kind(**{**fields, "decisions": ("tracked", "tracked", "would_warn")})
 
 
-def statusless(prompt: Prompt) -> Prompt:
-    return of(Statusless, prompt)
+def without_statuses(prompt: Prompt) -> Prompt:
+    return of(PromptWithoutStatuses, prompt)
 
 
 def quarantine(life: Life, records: int = 6) -> None:
-    """Let a host tell records of the last sealed day that name no version, on that day."""
+    """Let a host send records of the last sealed day that name no version, on that day."""
     now, life.calendar.now = life.calendar.now, life.calendar.now - timedelta(hours=6)
-    told = [event for prompt in life.prompts(life.today) for event in prompt.events()]
-    life.host.send(logs(told[:records], resource={"service.version": ""}))
+    events = [event for prompt in life.prompts(life.today) for event in prompt.events()]
+    life.host.send(logs(events[:records], resource={"service.version": ""}))
     life.calendar.now = now
 
 
@@ -52,12 +52,12 @@ def live_off_contract(life: Life, days: int) -> None:
 def reasons(life: Life) -> list[str | None]:
     """Return why each whole day of the wave does not count."""
     days = wave_days(life.context, ENVIRONMENT, life.wave)
-    return [each.reason for each in days if not each.is_running][1:]
+    return [day.reason for day in days if not day.is_running][1:]
 
 
 def dwell_of(done: Evaluation) -> str:
     checks = orjson.loads(done.result or "{}")["checks"]
-    (found,) = (each["sentence"] for each in checks if each["check"] == "dwell")
+    (found,) = (check["sentence"] for check in checks if check["check"] == "dwell")
     return str(found)
 
 
@@ -78,7 +78,7 @@ def test_days_of_quarantined_records_are_not_used_when_a_clean_one_comes_after(s
 
 def test_days_without_statuses_are_not_used_when_a_clean_one_comes_after(store):
     life = Life.begin(store)
-    life.live(6, change=statusless)
+    life.live(6, change=without_statuses)
     life.live(1, change=lambda prompt: of(Prompt, prompt))
     assert set(reasons(life)[:-1]) == {
         "96 of 240 records met the telemetry contract, 99 % is asked for"
@@ -93,7 +93,7 @@ def test_a_day_off_the_contract_is_made_up_for_by_a_later_one(store):
     live_off_contract(life, 1)
     life.live(4)
     done = life.evaluate()
-    assert [each is None for each in reasons(life)] == [True] * 3 + [False] + [True] * 4
+    assert [reason is None for reason in reasons(life)] == [True] * 3 + [False] + [True] * 4
     assert (len(done.days_used), done.verdict) == (7, Verdict.WITHIN)
 
 
@@ -103,7 +103,7 @@ def test_telemetry_that_breaks_after_the_days_used_is_seen(store):
     live_off_contract(life, 1)
     done = life.evaluate()
     checks = orjson.loads(done.result or "{}")["checks"]
-    assert [each["check"] for each in checks if each["verdict"] == "no_data"] == ["contract"]
+    assert [check["check"] for check in checks if check["verdict"] == "no_data"] == ["contract"]
     assert (len(done.days_used), done.verdict) == (7, Verdict.NO_DATA)
 
 
@@ -118,7 +118,7 @@ def test_a_day_counts_with_no_more_than_one_record_in_a_hundred_off(store, recor
     assert (reasons(life) == [None]) is counts
 
 
-def test_a_used_day_that_goes_off_the_contract_takes_its_evaluation_along(store):
+def test_a_used_day_that_goes_off_contract_makes_its_evaluation_stale(store):
     life = Life.begin(store)
     life.live(7)
     done = life.evaluate()

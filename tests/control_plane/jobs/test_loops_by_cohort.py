@@ -1,23 +1,23 @@
-"""From a host's loop events to what a gate says of them: by cohort, for information, or unknown."""
+"""Loop events by cohort: from a host's records to the note of a gate."""
 
 from dataclasses import replace
 
 import orjson
 import pytest
 
-from analysis.loops import NOT_KEPT, UNHEARD
-from control_plane.jobs.bundles import unpacked
-from control_plane.jobs.concluding import conclude
-from control_plane.jobs.gathering import gather
-from control_plane.jobs.owner_day_table import OwnerDayTable
-from control_plane.jobs.replaying import replay
-from control_plane.queries.archive_lines import encoded
-from control_plane.queries.archives import archive_of
-from control_plane.stores.evidence_pages import PlacedOwnerDay
-from reducer.vocabulary import Cohort, Gate, Mode
-from tests.control_plane.hosts import Event, Prompt, logs
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD
+from guardwave.analysis.gate.loop_events import NO_LOOP_EVENTS, NO_LOOPS_BY_OWNER
+from guardwave.control_plane.archive.export import export_archive
+from guardwave.control_plane.archive.lines import encode_line
+from guardwave.control_plane.jobs.bundles import unpack_bundle
+from guardwave.control_plane.jobs.conclude import conclude
+from guardwave.control_plane.jobs.gather import gather
+from guardwave.control_plane.jobs.owner_day_table import OwnerDayTable
+from guardwave.control_plane.jobs.replay import replay
+from guardwave.control_plane.stores.evidence.pages import StratumOwnerDay
+from guardwave.reducer.vocabulary import Cohort, Gate, Mode
+from tests.support.hosts import Event, Prompt, logs
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD
 
 NAME = "agent.guard.loop_detected"
 
@@ -31,7 +31,7 @@ def life(store):
     return life
 
 
-def looped(life: Life, told: list[Event]):
+def with_loop_limits(life: Life, loop_events: list[Event]):
     """Return a change that lets every fifth owner's prompts end at a limit of the host."""
 
     def change(prompt: Prompt) -> Prompt:
@@ -42,7 +42,7 @@ def looped(life: Life, told: list[Event]):
                 "agent.guard.assignment.id": prompt.ids[0],
                 "agent.guard.loop.type": "total_tool_calls",
             }
-            told.append(Event(NAME, prompt.at, attributes))
+            loop_events.append(Event(NAME, prompt.at, attributes))
         return prompt
 
     return change
@@ -52,12 +52,12 @@ def live_with_loops(life: Life, days: int) -> int:
     """Let days pass on which loop events come too; return how many came."""
     total = 0
     for _ in range(days):
-        told: list[Event] = []
+        loop_events: list[Event] = []
         day_before = life.calendar.now
-        life.live(1, change=looped(life, told))
+        life.live(1, change=with_loop_limits(life, loop_events))
         assert life.calendar.now > day_before
-        assert life.host.send(logs(told)).body == b""
-        total += len(told)
+        assert life.host.send(logs(loop_events)).body == b""
+        total += len(loop_events)
     return total
 
 
@@ -66,7 +66,7 @@ def loops_note(evaluation):
     return next(note for note in found if note["topic"] == "other_protections")
 
 
-def test_loop_events_of_both_cohorts_are_told_per_thousand_prompts(life):
+def test_loop_events_of_both_cohorts_are_reported_per_thousand_prompts(life):
     total = live_with_loops(life, 8)
     evaluation = life.evaluate()
     note = loops_note(evaluation)
@@ -79,39 +79,41 @@ def test_loop_events_of_both_cohorts_are_told_per_thousand_prompts(life):
         for cohort in (Cohort.WARNED, Cohort.HOLDBACK)
     }
     assert 0 < sum(loops for loops, _ in by_cohort.values()) <= total
-    told = (note["numbers"]["treated_per_1000"], note["numbers"]["reference_per_1000"])
-    assert told == pytest.approx([1000 * loops / started for loops, started in by_cohort.values()])
+    rates = (note["numbers"]["treated_per_1000"], note["numbers"]["reference_per_1000"])
+    assert rates == pytest.approx([1000 * loops / started for loops, started in by_cohort.values()])
     assert not note["is_warning"]
     assert "loops" in gathered.owner_days.counts
 
 
-def test_the_bundle_holds_them_and_gives_the_same_bytes(life):
+def test_the_bundle_holds_the_loop_events_and_replays_to_the_same_bytes(life):
     live_with_loops(life, 8)
     evaluation = life.evaluate()
-    held = unpacked(b"".join(life.context.gates.bundle_parts(ENVIRONMENT, GUARD, evaluation.id)))
+    held = unpack_bundle(
+        b"".join(life.context.gates.bundle_parts(ENVIRONMENT, GUARD, evaluation.id))
+    )
     assert sum(held.gathered.owner_days.counts["loops"]) > 0
     assert replay(held).difference is None
 
 
 def test_an_exported_owner_day_names_its_loops(life):
     live_with_loops(life, 1)
-    lines = archive_of(life.context, ENVIRONMENT)
-    rows = [orjson.loads(encoded(each)) for each in lines if isinstance(each, PlacedOwnerDay)]
+    lines = export_archive(life.context, ENVIRONMENT)
+    rows = [orjson.loads(encode_line(line)) for line in lines if isinstance(line, StratumOwnerDay)]
     assert {row["loops"] for row in rows if row["wave"] == 2} == {0, 2}
 
 
 def test_a_host_that_sends_no_loop_events_has_no_rate_of_zero(life):
     life.live(8)
-    assert loops_note(life.evaluate())["sentence"] == UNHEARD
+    assert loops_note(life.evaluate())["sentence"] == NO_LOOP_EVENTS
 
 
-def test_one_owner_day_without_them_makes_them_unknown_and_changes_nothing_else(life):
+def test_one_owner_day_without_loop_events_makes_them_unknown_and_nothing_else(life):
     live_with_loops(life, 8)
     gathered, rows = gather(life.context, life.rollout, life.wave, gate=Gate.WARN)
     older = [replace(rows[0], loops=None), *rows[1:]]
     found = conclude(replace(gathered, owner_days=OwnerDayTable.of(older, 7)))
-    told = conclude(gathered)
-    assert loops_note(found)["sentence"] == NOT_KEPT
-    assert found.evaluation.checks == told.evaluation.checks
-    assert found.evaluation.metrics == told.evaluation.metrics
-    assert found.evaluation.verdict is told.evaluation.verdict
+    complete = conclude(gathered)
+    assert loops_note(found)["sentence"] == NO_LOOPS_BY_OWNER
+    assert found.evaluation.checks == complete.evaluation.checks
+    assert found.evaluation.metrics == complete.evaluation.metrics
+    assert found.evaluation.verdict is complete.evaluation.verdict

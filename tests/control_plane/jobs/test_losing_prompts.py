@@ -1,14 +1,14 @@
-"""A prompt without an end is lost after 24 hours, and a late end takes that back."""
+"""Lost prompts: no end within 24 hours, taken back by a late end."""
 
 from datetime import date, timedelta
 
 import pytest
 
-from control_plane.jobs.worker import Worker
-from reducer.rollout.days import day_start
-from tests.control_plane.hosts import Prompt, assigned, logs, partial_of
-from tests.control_plane.lives import HOLDER, Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD
+from guardwave.control_plane.jobs.worker import Worker
+from guardwave.reducer.rollout.days import day_start
+from tests.support.hosts import Prompt, assignment_for, logs, partial_of
+from tests.support.lives import HOLDER, Life
+from tests.support.worlds import ENVIRONMENT, GUARD
 
 DAY = date(2026, 11, 2)
 NOON = day_start(DAY) + timedelta(hours=12)
@@ -23,7 +23,7 @@ def life(store):
 
 @pytest.fixture
 def prompt(life):
-    return Prompt("p-1", [assigned(life.context, life.owners[0])[1]], NOON)
+    return Prompt("p-1", [assignment_for(life.context, life.owners[0])[1]], NOON)
 
 
 def work_at(life: Life, hours: float) -> None:
@@ -55,6 +55,6 @@ def test_an_end_that_comes_late_finds_the_lost_prompt(life, prompt):
 
 
 def test_a_prompt_that_ended_in_time_is_never_lost(life, prompt):
-    life.host.tell(prompt)
+    life.host.send_prompts(prompt)
     work_at(life, 30)
     assert (row(life).lost, row(life).ended) == (0, 1)

@@ -1,15 +1,15 @@
-"""The planner's thread: plans are made beside the worker's loop, and none of them ends it."""
+"""The planner's thread: plans run beside the worker's loop, and no failed plan ends it."""
 
 from dataclasses import replace
 
 import pytest
 
-from control_plane.commands.plans import PlanRequest, request_plan
-from control_plane.jobs.worker import Worker
-from control_plane.state import Plan, PlanStatus
-from tests.control_plane.lives import HOLDER, Life
-from tests.control_plane.web_workers import until
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
+from guardwave.control_plane.commands.plans import PlanRequest, request_plan
+from guardwave.control_plane.core.state import Plan, PlanStatus
+from guardwave.control_plane.jobs.worker import Worker
+from tests.support.lives import HOLDER, Life
+from tests.support.web_workers import until
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def ask(life: Life) -> Plan:
     return request_plan(life.context, ENVIRONMENT, GUARD, request=request, actor=OPERATOR)
 
 
-def kept(life: Life, number: int) -> Plan:
+def stored_plan(life: Life, number: int) -> Plan:
     found = life.context.plans.plan(ENVIRONMENT, GUARD, number)
     assert found is not None
     return found
@@ -37,7 +37,7 @@ def test_the_worker_hands_a_plan_over_and_goes_on(week):
     while worker.run_once():
         pass
     assert week.context.jobs.take(ENVIRONMENT) is None
-    assert until(lambda: kept(week, asked.id).status is PlanStatus.DONE)
+    assert until(lambda: stored_plan(week, asked.id).status is PlanStatus.DONE)
 
 
 def test_a_plan_that_fails_ends_with_words_and_the_next_one_is_made(week):
@@ -46,9 +46,9 @@ def test_a_plan_that_fails_ends_with_words_and_the_next_one_is_made(week):
     week.context.plans.save(ENVIRONMENT, replace(first, days=(), shares_bps=()))
     worker = Worker(week.context, holder=HOLDER)
     worker.run_once()
-    assert until(lambda: kept(week, first.id).status is PlanStatus.FAILED)
-    assert kept(week, first.id).sentence == "it could not be made: ValueError; see the log"
+    assert until(lambda: stored_plan(week, first.id).status is PlanStatus.FAILED)
+    assert stored_plan(week, first.id).sentence == "it could not be made: ValueError; see the log"
     second = ask(week)
     while worker.run_once():
         pass
-    assert until(lambda: kept(week, second.id).status is PlanStatus.DONE)
+    assert until(lambda: stored_plan(week, second.id).status is PlanStatus.DONE)

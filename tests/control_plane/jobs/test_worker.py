@@ -1,20 +1,20 @@
-"""Workers: one does a job once, another takes over from a dead one, none stops at a fault."""
+"""Workers: each job is done once, a dead worker is replaced, and a fault stops none."""
 
 import threading
 from datetime import timedelta
 
 import pytest
 
-from control_plane.commands.evaluations import request_evaluation
-from control_plane.jobs import leases
-from control_plane.jobs.worker import Worker
-from control_plane.state import EvaluationStatus, PromotionStatus
-from control_plane.stores.jobs import Job, JobKind
-from control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
-from reducer.vocabulary import Gate, Mode
-from tests.control_plane.lives import Life
-from tests.control_plane.web_workers import PATIENCE_S, until
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR
+from guardwave.control_plane.commands.evaluations import request_evaluation
+from guardwave.control_plane.core.state import EvaluationStatus, PromotionStatus
+from guardwave.control_plane.jobs import worker
+from guardwave.control_plane.jobs.worker import Worker, keep_lease
+from guardwave.control_plane.stores.jobs import Job, JobKind
+from guardwave.control_plane.stores.keys import EnvironmentKeys, EvidenceKeys
+from guardwave.reducer.vocabulary import Gate, Mode
+from tests.support.lives import Life
+from tests.support.web_workers import PATIENCE_S, until
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_two_workers_at_once_do_each_job_once(life):
     for thread in threads:
         thread.join()
     assert sum(did) == len(asked)
-    assert all(life.evaluation(each).status is EvaluationStatus.DONE for each in asked)
+    assert all(life.evaluation(number).status is EvaluationStatus.DONE for number in asked)
 
 
 def test_the_holder_of_the_lease_works_and_the_other_waits(life):
@@ -72,7 +72,7 @@ def test_a_dead_workers_job_is_taken_over(life):
     assert not survivor.run_once()
 
 
-def test_a_worker_that_was_taken_for_dead_finishes_nothing(life):
+def test_a_worker_that_lost_its_lease_finishes_nothing(life):
     number = ask(life)
     stale = life.context.jobs.lease(ENVIRONMENT, "slow")
     expire_lease(life)
@@ -85,7 +85,7 @@ def test_a_worker_that_was_taken_for_dead_finishes_nothing(life):
 def test_a_job_that_lost_its_lease_is_left_to_the_next_holder(life):
     number = ask(life)
     fence = life.context.jobs.lease(ENVIRONMENT, "one")
-    with leases.lease_kept(life.context.jobs, ENVIRONMENT, "one"):
+    with keep_lease(life.context.jobs, ENVIRONMENT, "one"):
         life.context.jobs.take(ENVIRONMENT)
         expire_lease(life)
         assert life.context.jobs.lease(ENVIRONMENT, "two") > fence
@@ -95,19 +95,19 @@ def test_a_job_that_lost_its_lease_is_left_to_the_next_holder(life):
 
 
 def test_a_lease_is_renewed_while_a_job_runs(life, monkeypatch):
-    monkeypatch.setattr(leases, "RENEW_S", 0.001)
+    monkeypatch.setattr(worker, "RENEW_S", 0.001)
     lease = EnvironmentKeys(ENVIRONMENT).lease
     life.context.jobs.lease(ENVIRONMENT, "one")
     life.store.pexpire(lease, 2000)
-    with leases.lease_kept(life.context.jobs, ENVIRONMENT, "one"):
+    with keep_lease(life.context.jobs, ENVIRONMENT, "one"):
         assert until(lambda: int(life.store.pttl(lease)) > 2000)
 
 
 def test_evidence_that_cannot_be_read_fails_its_evaluation_and_no_other_job(life, caplog):
     number = ask(life)
     day = life.context.evidence.days(ENVIRONMENT)[-1]
-    (cell, *_) = life.context.evidence.cells(ENVIRONMENT)
-    key = EvidenceKeys(ENVIRONMENT).owner_days(cell[0], day, 0)
+    (stratum, *_) = life.context.evidence.strata(ENVIRONMENT)
+    key = EvidenceKeys(ENVIRONMENT).owner_days(stratum[0], day, 0)
     life.store.hset(key, "BROKEN", b"\xa1x")
     life.live(7)
     life.work()
@@ -134,14 +134,14 @@ def test_a_promotion_that_cannot_be_carried_out_is_refused_with_words(life, capl
     assert life.promote(Mode.WARN).status is PromotionStatus.DONE
 
 
-def test_a_job_of_something_that_is_gone_is_done_with(life, caplog):
+def test_a_job_without_its_request_is_completed(life, caplog):
     life.context.jobs.put(ENVIRONMENT, Job(JobKind.EVALUATE, GUARD, 99))
     life.context.jobs.put(ENVIRONMENT, Job(JobKind.PROMOTE, GUARD, 99))
     life.work()
     assert life.context.jobs.take(ENVIRONMENT) is None
 
 
-def test_what_was_asked_for_before_a_crash_is_done_after_it(life):
+def test_requests_from_before_a_crash_are_done_after_it(life):
     number = ask(life)
     promotion = life.ask_promotion(life.within(), Mode.WARN)
     # The crash came between keeping what was asked for and queueing it.
@@ -170,7 +170,7 @@ def test_a_fault_in_one_environment_keeps_no_other_waiting(store, life, caplog):
     assert not worker._faults
 
 
-def test_a_worker_runs_until_it_is_told_to_stop(life):
+def test_a_worker_runs_until_it_is_stopped(life):
     number = ask(life)
     stop = threading.Event()
     thread = threading.Thread(target=Worker(life.context, holder="one").run, args=(stop,))

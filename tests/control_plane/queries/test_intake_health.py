@@ -1,4 +1,4 @@
-"""What intake's health says, as a person would look at it."""
+"""Intake health: counts, remedies, processes and days, as a person reads them."""
 
 import re
 from dataclasses import replace
@@ -8,20 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.commands.rollback import roll_back
-from control_plane.jobs.sealing import seal_due_days
-from control_plane.queries import cards
-from control_plane.queries.intake_counts import IntakeCounts
-from control_plane.queries.intake_health import environment_days, intake_health
-from control_plane.queries.pages import TelemetryState
-from control_plane.reject_reasons import IgnoreReason, RejectReason
-from reducer.rollout.assignment import Assignment
-from reducer.rollout.days import DayNote, NoteMark, day_start
-from reducer.vocabulary import Cohort, Mode
-from tests.control_plane.counting import Interval, metrics
-from tests.control_plane.hosts import Calendar, Host, Prompt, issued, logs, pseudonym_in
-from tests.control_plane.lives import BEGAN, Life
-from tests.control_plane.worlds import (
+from guardwave.control_plane.commands.rollback import roll_back
+from guardwave.control_plane.core.reject_reasons import IgnoreReason, RejectReason
+from guardwave.control_plane.jobs.seal import seal_due_days
+from guardwave.control_plane.queries import cards
+from guardwave.control_plane.queries.intake_health import (
+    IntakeCounts,
+    environment_days,
+    intake_health,
+)
+from guardwave.control_plane.queries.page_models import TelemetryState
+from guardwave.reducer.rollout.assignment import Assignment
+from guardwave.reducer.rollout.days import DayNote, NoteMark, day_start
+from guardwave.reducer.vocabulary import Cohort, Mode
+from tests.support.counting import Interval, metrics
+from tests.support.hosts import Calendar, Host, Prompt, issue_id, logs, pseudonym_in
+from tests.support.lives import BEGAN, Life
+from tests.support.worlds import (
     ENVIRONMENT,
     GUARD,
     NOW,
@@ -51,33 +54,33 @@ def host(context):
 def prompt(context, **changed) -> Prompt:
     owner = pseudonym_in(context, "owner-0")
     enforced = Assignment(GUARD, owner, 2, Cohort.ENFORCED, Mode.ENFORCE, 2)
-    made = Prompt("p-1", [issued(context, enforced)], NOW - timedelta(minutes=1), mode=Mode.ENFORCE)
+    made = Prompt(
+        "p-1", [issue_id(context, enforced)], NOW - timedelta(minutes=1), mode=Mode.ENFORCE
+    )
     return replace(made, **changed)
 
 
 def source(context, version: str):
-    (found,) = [
-        each for each in intake_health(context, ENVIRONMENT).sources if each.version == version
-    ]
+    sources = intake_health(context, ENVIRONMENT).sources
+    (found,) = [source for source in sources if source.version == version]
     return found
 
 
-def test_what_was_accepted_and_repeated_is_told_by_producer_and_version(context, host):
+def test_accepted_and_repeated_items_are_reported_by_producer_and_version(context, host):
     other = Host(context)
     for _ in range(2):
         host.send(logs(prompt(context).events()))
     other.send(logs(prompt(context, prompt_id="p-2").events(), version="1.5.0"))
     health = intake_health(context, ENVIRONMENT)
     assert (health.counts.accepted, health.counts.duplicate) == (4, 2)
-    told = {(each.producer, each.version): each.counts for each in health.sources}
-    assert len(told) == 2
+    assert len({(source.producer, source.version) for source in health.sources}) == 2
     mine = source(context, VERSION)
     assert (mine.counts.accepted, mine.counts.duplicate) == (2, 2)
     assert mine.producer != source(context, "1.5.0").producer
     assert mine.last_record_at == health.last_record_at == NOW
 
 
-def test_what_was_refused_is_told_by_reason_and_version(context, host):
+def test_rejected_items_are_reported_by_reason_and_version(context, host):
     host.send(logs([prompt(context, at=NOW - timedelta(days=3)).start()]))
     host.send(logs([prompt(context, ids=["a1.forged"]).start()], version="1.5.0"))
     health = intake_health(context, ENVIRONMENT)
@@ -88,7 +91,7 @@ def test_what_was_refused_is_told_by_reason_and_version(context, host):
 
 
 @pytest.mark.parametrize(
-    ("resource", "said"),
+    ("resource", "remedy"),
     [
         pytest.param(
             {"deployment.environment.name": ""},
@@ -116,12 +119,12 @@ def test_what_was_refused_is_told_by_reason_and_version(context, host):
         ),
     ],
 )
-def test_a_host_that_is_set_up_wrongly_is_told_what_to_set(context, host, resource, said):
+def test_a_host_that_is_set_up_wrongly_is_shown_what_to_set(context, host, resource, remedy):
     host.send(logs(prompt(context).events(), resource=resource))
-    assert intake_health(context, ENVIRONMENT).counts.remedies == (said,)
+    assert intake_health(context, ENVIRONMENT).counts.remedies == (remedy,)
     # The page says it too, before the first record was accepted.
     found = cards.telemetry(context, ENVIRONMENT)
-    assert (found.state, found.remedies) == (TelemetryState.NO_RECORDS, (said,))
+    assert (found.state, found.remedies) == (TelemetryState.NO_RECORDS, (remedy,))
 
 
 def test_every_reason_has_its_remedy_and_the_items_of_one_are_counted_with_it():
@@ -131,7 +134,7 @@ def test_every_reason_has_its_remedy_and_the_items_of_one_are_counted_with_it():
     )
 
 
-def test_a_host_whose_items_all_count_is_told_nothing(context, host):
+def test_a_host_whose_items_all_count_gets_no_remedy(context, host):
     host.send(logs(prompt(context).events()))
     assert intake_health(context, ENVIRONMENT).counts.remedies == ()
 
@@ -142,7 +145,7 @@ def test_every_code_of_intake_is_explained_in_the_documents():
     assert explained == [*RejectReason, *IgnoreReason]
 
 
-def test_what_names_no_version_is_quarantined_under_none(context, host):
+def test_records_without_a_version_are_quarantined_under_an_empty_one(context, host):
     host.send(logs([prompt(context).start()], resource={"service.version": ""}))
     assert source(context, "").counts.quarantined == {"version_missing": 1}
     assert source(context, "").last_record_at is None
@@ -163,15 +166,15 @@ def test_a_clock_that_is_off_within_the_window_is_shown_as_skewed(context, host,
     assert found.is_skewed is is_skewed
 
 
-def test_a_host_that_cannot_tell_failures_apart_is_counted_once_for_each_prompt(context, host):
+def test_a_host_that_cannot_distinguish_failures_is_counted_once_for_each_prompt(context, host):
     unreliable = {"reset__reason": "unreliable_input"}
     of = prompt(context)
-    told = [of.transition(at, "reset", **unreliable) for at in (1, 2)]
-    host.send(logs([of.start(), *told]))
+    resets = [of.transition(at, "reset", **unreliable) for at in (1, 2)]
+    host.send(logs([of.start(), *resets]))
     assert source(context, VERSION).counts.unreliable_prompts == 1
 
 
-def test_gaps_of_streams_are_told_by_version(context, host):
+def test_gaps_of_streams_are_reported_by_version(context, host):
     for start, end in ((30, 25), (20, 15)):
         interval = Interval(NOW - timedelta(minutes=start), NOW - timedelta(minutes=end))
         host.send(metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT))
@@ -180,7 +183,7 @@ def test_gaps_of_streams_are_told_by_version(context, host):
     assert streams == intake_health(context, ENVIRONMENT).counts.streams
 
 
-def test_records_without_an_instance_are_told_by_version_with_what_to_set(context, host):
+def test_records_without_an_instance_are_reported_by_version_with_what_to_set(context, host):
     weak = {"service.instance.id": ""}
     for at in range(2):
         host.send(logs(prompt(context, prompt_id=f"p-{at}").events(), resource=weak))
@@ -201,7 +204,7 @@ def test_a_body_that_is_written_in_portions_counts_its_weak_identity_once(contex
     assert source(context, VERSION).counts.weak_identity == 1200
 
 
-def test_a_histogram_with_bounds_of_its_own_is_told_with_what_to_set(context, host):
+def test_a_histogram_with_bounds_of_its_own_is_reported_with_what_to_set(context, host):
     interval = Interval(NOW - timedelta(minutes=5), NOW)
     body = metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT)
     (found,) = [
@@ -209,10 +212,10 @@ def test_a_histogram_with_bounds_of_its_own_is_told_with_what_to_set(context, ho
         for metric in body.resource_metrics[0].scope_metrics[0].metrics
         if metric.name == "agent.guard.prompt.duration"
     ]
-    (told,) = found.exponential_histogram.data_points
+    (point,) = found.exponential_histogram.data_points
     shape = {
-        each: getattr(told, each)
-        for each in ("start_time_unix_nano", "time_unix_nano", "count", "sum", "attributes")
+        word: getattr(point, word)
+        for word in ("start_time_unix_nano", "time_unix_nano", "count", "sum", "attributes")
     }
     found.histogram.aggregation_temporality = 1  # type: ignore[assignment]  # number
     found.histogram.data_points.add(**shape, bucket_counts=[1])
@@ -228,32 +231,33 @@ def named(instance: str) -> str:
     return blake2b(instance.encode(), digest_size=8).hexdigest()
 
 
-def test_processes_with_a_wrong_clock_are_told_by_the_digest_of_their_id(context, host):
+def test_processes_with_a_wrong_clock_are_reported_by_the_digest_of_their_id(context, host):
     early, late = prompt(context, at=NOW + timedelta(minutes=9)), NOW - timedelta(days=3)
     for _ in range(2):
         host.send(logs([early.start()], resource={"service.instance.id": "fast"}))
     slow = {"service.instance.id": "slow"}
     host.send(logs(prompt(context, at=late).events(), resource=slow, version="1.5.0"))
     host.send(logs([prompt(context, ids=["a1.forged"]).start()]))
-    told = intake_health(context, ENVIRONMENT).instances
-    assert [(each.instance, each.version) for each in told] == [
+    instances = intake_health(context, ENVIRONMENT).instances
+    assert [(process.instance, process.version) for process in instances] == [
         (named("slow"), "1.5.0"),
         (named("fast"), VERSION),
     ]
-    assert [(each.late, each.future, each.gaps) for each in told] == [(2, 0, 0), (0, 1, 0)]
-    assert {each.last_at for each in told} == {NOW}
+    counts = [(process.late, process.future, process.gaps) for process in instances]
+    assert counts == [(2, 0, 0), (0, 1, 0)]
+    assert {process.last_at for process in instances} == {NOW}
 
 
-def test_gaps_are_told_of_the_process_until_late_points_fill_them(context, host):
+def test_gaps_are_reported_of_the_process_until_late_points_fill_them(context, host):
     def send(start: int, end: int) -> None:
         interval = Interval(NOW - timedelta(minutes=start), NOW - timedelta(minutes=end))
         host.send(metrics([prompt(context)], interval, owner="owner-0", environment=ENVIRONMENT))
 
     send(30, 25)
     send(20, 15)
-    (told,) = intake_health(context, ENVIRONMENT).instances
-    assert told.instance == named("process of owner-0")
-    assert told.gaps == intake_health(context, ENVIRONMENT).counts.streams["gap"]
+    (process,) = intake_health(context, ENVIRONMENT).instances
+    assert process.instance == named("process of owner-0")
+    assert process.gaps == intake_health(context, ENVIRONMENT).counts.streams["gap"]
     send(25, 20)
     assert intake_health(context, ENVIRONMENT).instances == ()
 
@@ -263,11 +267,11 @@ def test_the_processes_that_showed_something_last_are_known(context, host, calen
         calendar.now = NOW + timedelta(seconds=at)
         early = prompt(context, prompt_id=f"p-{at}", at=calendar.now + timedelta(hours=1))
         host.send(logs([early.start()], resource={"service.instance.id": f"process {at}"}))
-    told = intake_health(context, ENVIRONMENT)
-    assert {each.instance for each in told.instances} == {
+    health = intake_health(context, ENVIRONMENT)
+    assert {instance.instance for instance in health.instances} == {
         named(f"process {at}") for at in range(8, 40)
     }
-    assert told.counts.refused == {"future": 40}
+    assert health.counts.refused == {"future": 40}
 
 
 def test_processes_that_outlive_a_rollback_are_still_enforcing(context, host, calendar):
@@ -283,7 +287,7 @@ def test_processes_that_outlive_a_rollback_are_still_enforcing(context, host, ca
     assert (found.records, found.last_at) == (2, calendar.now)
 
 
-def test_what_nobody_vouches_for_changes_nothing_and_is_told(context, host):
+def test_unverified_violations_change_nothing_and_are_reported(context, host):
     broken = prompt(context, ids=[]).transition(1, "reset", reset__reason="contract_violation")
     host.send(logs([broken]))
     counts = intake_health(context, ENVIRONMENT).counts
@@ -296,14 +300,14 @@ def test_each_day_of_an_environment_says_why_it_is_not_complete(store):
     began = life.today
     life.live(2)
     days = environment_days(life.context, ENVIRONMENT)
-    assert [each.day for each in days] == [began + timedelta(days=at) for at in range(3)]
+    assert [day.day for day in days] == [began + timedelta(days=at) for at in range(3)]
     assert days[0].reason == "no heartbeat shows that intake was up"
-    assert [each.reason for each in days[1:]] == [None, None]
+    assert [day.reason for day in days[1:]] == [None, None]
     life.calendar.now += timedelta(days=20)
     assert len(environment_days(life.context, ENVIRONMENT)) == 14
 
 
-def test_each_hash_of_a_day_is_read_once_for_all_that_is_told_of_days(store):
+def test_each_hash_of_a_day_is_read_once_for_all_that_is_shown_of_days(store):
     life = Life.begin(store)
     life.live(2)
     life.calendar.now += timedelta(days=20)
@@ -323,19 +327,19 @@ def test_days_before_an_environment_existed_are_not_missed(store):
 
 def test_evidence_from_before_an_environment_was_created_here_is_shown(store):
     life = Life.begin(store)
-    life.context.imports.into(ENVIRONMENT, today=BEGAN.date()).add_day(
+    life.context.imports.open(ENVIRONMENT, today=BEGAN.date()).add_day(
         BEGAN.date() - timedelta(days=3), {}
     )
     days = environment_days(life.context, ENVIRONMENT)
-    assert [each.day for each in days] == [BEGAN.date() - timedelta(days=at) for at in (3, 2, 1)]
+    assert [day.day for day in days] == [BEGAN.date() - timedelta(days=at) for at in (3, 2, 1)]
 
 
 def lose(prompts: list[Prompt], lost: int, life: Life) -> None:
-    """Let a host tell of a day's prompts and count them all, and its log queue drop some."""
+    """Let a host send a day's prompts and count them all, while its log queue drops some."""
     day = life.today
     life.beat(day)
     life.calendar.now = day_start(day) + timedelta(hours=24, minutes=30)
-    life.host.tell(*prompts[lost:])
+    life.host.send_prompts(*prompts[lost:])
     noon = day_start(day) + timedelta(hours=12)
     counted = metrics(
         prompts,
@@ -355,12 +359,14 @@ def lose(prompts: list[Prompt], lost: int, life: Life) -> None:
         pytest.param(0, None, None, id="all arrived"),
         pytest.param(
             3,
-            "counters show 3 prompts that no event tells, beside 197 that ended: events were lost "
-            "on the way",
-            "counters show 3 prompts that no event tells",
+            "counters show 3 prompts that no event reports, besides 197 that ended: events were "
+            "lost on the way",
+            "counters show 3 prompts that no event reports",
             id="three of 200 were dropped whole",
         ),
-        pytest.param(2, None, "counters show 2 prompts that no event tells", id="two of 200 were"),
+        pytest.param(
+            2, None, "counters show 2 prompts that no event reports", id="two of 200 were"
+        ),
     ],
 )
 def test_prompts_that_a_log_queue_dropped_whole_are_missed(store, lost, reason, note):
@@ -375,6 +381,6 @@ def test_prompts_that_a_log_queue_dropped_whole_are_missed(store, lost, reason, 
     day = environment_days(life.context, ENVIRONMENT)[-1]
     assert day.reason == reason
     assert day.notes == (() if note is None else (DayNote(NoteMark.UNTOLD, note),))
-    (told,) = day.prompts
-    assert (told.version, told.by_events, told.by_counters) == (VERSION, 200 - lost, 200)
-    assert told.untold == lost
+    (counts,) = day.prompts
+    assert (counts.version, counts.by_events, counts.by_counters) == (VERSION, 200 - lost, 200)
+    assert counts.untold == lost

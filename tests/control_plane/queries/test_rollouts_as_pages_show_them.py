@@ -1,23 +1,23 @@
-"""What pages show of a rollout: its cohorts, its wave, its telemetry, and the next step."""
+"""Rollout pages: cohorts, the wave, telemetry, and the next step."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from control_plane.commands.cohorts import CohortChange, set_cohort_mode
-from control_plane.commands.rollback import FoundViolation, latch, roll_back
-from control_plane.errors import NotFound
-from control_plane.queries.cards import card, telemetry
-from control_plane.queries.gates import gate_page
-from control_plane.queries.overview import guard_page, overview
-from control_plane.queries.pages import CohortLine, NextStep, TelemetryState
-from control_plane.queries.rollbacks import rollback_page
-from reducer.contract import ASSIGNMENT_ID
-from reducer.vocabulary import Cohort, Invariant, Mode, Verdict
-from tests.control_plane.hosts import Host, Prompt, logs
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
+from guardwave.control_plane.commands.cohorts import CohortChange, set_cohort_mode
+from guardwave.control_plane.commands.rollback import FoundViolation, latch, roll_back
+from guardwave.control_plane.core.errors import NotFound
+from guardwave.control_plane.queries.cards import card, telemetry
+from guardwave.control_plane.queries.gates import gate_page
+from guardwave.control_plane.queries.overview import guard_page, overview
+from guardwave.control_plane.queries.page_models import CohortLine, NextStep, TelemetryState
+from guardwave.control_plane.queries.rollbacks import rollback_page
+from guardwave.reducer.contract import ASSIGNMENT_ID
+from guardwave.reducer.vocabulary import Cohort, Invariant, Mode, Verdict
+from tests.support.hosts import Host, Prompt, logs
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, OPERATOR, WHY
 
 VIOLATION = FoundViolation("record 1", Invariant.CONTRACT_VIOLATION, GUARD, Mode.WARN, 1)
 
@@ -62,7 +62,7 @@ def test_each_phase_shows_its_cohorts_with_modes_and_sizes(life):
     assert shown(life).enforced_share_bps == 500
 
 
-def test_after_a_lowering_everybody_on_the_roster_has_the_phases_mode(life):
+def test_after_a_demotion_the_whole_roster_has_the_mode_of_the_phase(life):
     life.promote(Mode.WARN)
     life.promote(Mode.ENFORCE)
     lower(life, "enforced", Mode.WARN)
@@ -122,8 +122,8 @@ def test_a_step_that_another_environment_must_take_first_is_not_offered(store):
     public.within()
     step = shown(public).next_step
     assert not step.is_allowed
-    told = "public-cloud requires that internal took the step to warn first"
-    assert (step.why_not or "").startswith(told)
+    reason = "public-cloud requires that internal took the step to warn first"
+    assert (step.why_not or "").startswith(reason)
 
 
 def test_a_latch_stops_every_step_and_says_how_it_ends(life):
@@ -146,17 +146,17 @@ def test_the_ceiling_is_the_end_of_the_ladder(life):
 def test_telemetry_flows_falls_silent_and_was_never_there(store):
     life = Life.begin(store)
     assert telemetry(life.context, ENVIRONMENT).state is TelemetryState.NO_RECORDS
-    life.host.tell(Prompt("p-1", [], life.calendar.now - timedelta(minutes=1)))
+    life.host.send_prompts(Prompt("p-1", [], life.calendar.now - timedelta(minutes=1)))
     assert telemetry(life.context, ENVIRONMENT).state is TelemetryState.FLOWING
     life.calendar.now += timedelta(minutes=16)
     found = telemetry(life.context, ENVIRONMENT)
     assert (found.state, found.last_record_age_seconds) == (TelemetryState.SILENT, 960)
 
 
-def test_what_was_refused_is_counted(life):
+def test_rejected_items_are_counted(life):
     before = telemetry(life.context, ENVIRONMENT).refused
     at = life.calendar.now - timedelta(minutes=1)
-    life.host.tell(Prompt("p-1", ["a1.forged"], at))
+    life.host.send_prompts(Prompt("p-1", ["a1.forged"], at))
     life.host.send(logs([Prompt("p-2", [], at).start()], resource={"service.version": ""}))
     assert telemetry(life.context, ENVIRONMENT).refused == before + 3
 
@@ -164,11 +164,11 @@ def test_what_was_refused_is_counted(life):
 def test_the_overview_shows_every_rollout_of_every_environment(store, life):
     Life.begin(store, environment="public-cloud", calendar=life.calendar)
     page = overview(life.context)
-    assert [each.environment for each in page.cards] == [ENVIRONMENT, "public-cloud"]
+    assert [card.environment for card in page.cards] == [ENVIRONMENT, "public-cloud"]
     assert page.frame.environments == (ENVIRONMENT, "public-cloud")
 
 
-def test_a_gate_page_offers_its_step_and_shows_what_became_of_it(life):
+def test_a_gate_page_offers_its_step_and_shows_the_result(life):
     life.live(4)
     done = life.evaluate()
     page = gate_page(life.context, ENVIRONMENT, GUARD, done.id)
@@ -179,10 +179,12 @@ def test_a_gate_page_offers_its_step_and_shows_what_became_of_it(life):
     after = gate_page(life.context, ENVIRONMENT, GUARD, done.id)
     assert after.moved_on is not None
     assert after.offer is None
-    assert [(each.promotion_id, each.status) for each in after.promotions] == [(asked.id, "done")]
+    assert [(promotion.promotion_id, promotion.status) for promotion in after.promotions] == [
+        (asked.id, "done")
+    ]
 
 
-def test_what_nobody_made_has_no_page(life):
+def test_an_evaluation_or_rollout_that_does_not_exist_has_no_page(life):
     with pytest.raises(NotFound, match="no gate evaluation 7"):
         gate_page(life.context, ENVIRONMENT, GUARD, 7)
     with pytest.raises(NotFound):

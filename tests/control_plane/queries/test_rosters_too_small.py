@@ -1,16 +1,16 @@
-"""Nineteen owners at 5 %: the draw treats nobody, and everything that shows the wave says so."""
+"""Rosters too small: 5 % of nineteen owners treats nobody, and every view of the wave says so."""
 
 import pytest
 
-from control_plane.queries import conditions
-from control_plane.queries.cards import card
-from control_plane.queries.days import wave_days
-from control_plane.queries.gates import gate_page
-from control_plane.queries.rollbacks import rollback_page
-from control_plane.queries.treated import nobody_would_be_treated
-from reducer.vocabulary import Mode
-from tests.control_plane.lives import Life
-from tests.control_plane.worlds import ENVIRONMENT, GUARD, environment_of
+from guardwave.control_plane.queries import conditions
+from guardwave.control_plane.queries.cards import card
+from guardwave.control_plane.queries.conditions import nobody_would_be_treated
+from guardwave.control_plane.queries.gates import gate_page
+from guardwave.control_plane.queries.rollbacks import rollback_page
+from guardwave.control_plane.rollouts.days import wave_days
+from guardwave.reducer.vocabulary import Mode
+from tests.support.lives import Life
+from tests.support.worlds import ENVIRONMENT, GUARD, environment_of
 
 NOBODY = "Nobody is enforced: 19 owners are too few for 5 %."
 
@@ -69,6 +69,6 @@ def test_the_offer_of_a_step_counts_the_present_roster(store):
     assert nobody_would_be_treated(Mode.ENFORCE, 500, 20) is None
 
 
-def test_a_rollback_takes_nothing_from_nobody(store):
+def test_a_rollback_changes_no_guard_that_is_off(store):
     (found,) = rollback_page(enforced(store, owners=19).context, ENVIRONMENT).consequences
     assert found.enforced_share_bps is None

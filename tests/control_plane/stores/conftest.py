@@ -1,8 +1,8 @@
-"""The evidence store, on each server that it is promised to run on."""
+"""The evidence store on each supported server."""
 
 import pytest
 
-from control_plane.stores.evidence import EvidenceStore
+from guardwave.control_plane.stores.evidence.store import EvidenceStore
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.state import SYSTEM, Action, AuditEntry, Environment
-from control_plane.stores.audit import StoredEntry, verify
-from control_plane.stores.environments import EnvironmentStore, Put, PutField
-from control_plane.stores.functions import call
-from control_plane.stores.keys import EnvironmentKeys
+from guardwave.control_plane.core.state import SYSTEM, Action, AuditEntry, Environment
+from guardwave.control_plane.stores.audit import StoredEntry, verify
+from guardwave.control_plane.stores.environments import EnvironmentStore, Put, PutField
+from guardwave.control_plane.stores.keys import EnvironmentKeys
+from guardwave.control_plane.stores.server.function_library import call
 
 AT = datetime(2026, 11, 29, 12, tzinfo=UTC)
 NEW = Environment("internal", pseudonym_key="ab", tag_key="cd")
@@ -36,7 +36,7 @@ def entry_after(before: Environment | None, target: str) -> AuditEntry:
 
 
 def commit(environments: EnvironmentStore, before: Environment | None, target: str) -> bool:
-    """Change the environment as a command does; the target is its own proof, written beside it."""
+    """Change the environment as a command does, and write its target beside it."""
     entry = entry_after(before, target)
     after = replace(
         before or NEW,
@@ -97,7 +97,7 @@ def test_only_one_of_two_creations_wins(environments):
     assert environments.names() == ("internal",)
 
 
-def test_two_changes_alike_in_all_but_their_makers_are_not_taken_for_one(environments):
+def test_two_equal_changes_by_different_callers_are_not_taken_for_one(environments):
     commit(environments, None, "creation")
     before = environments.load("internal")
     assert commit(environments, before, "the same words at the same time")
@@ -105,7 +105,7 @@ def test_two_changes_alike_in_all_but_their_makers_are_not_taken_for_one(environ
     assert len(environments.audit_chain("internal")) == 2
 
 
-def test_a_commit_repeated_over_a_broken_connection_is_applied_once_and_says_so(any_store):
+def test_a_commit_repeated_over_a_broken_connection_is_applied_once_and_succeeds(any_store):
     keys = [KEYS.state, KEYS.audit, KEYS.wave("g", 1)]
     first: list[str | bytes] = ["", "head-1", "{}", "{}", "nonce-1", '[["SET", 3]]', b"one"]
     second = ["head-1", "head-2", "{}", "{}", "nonce-2", "[]"]

@@ -2,9 +2,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from control_plane.stores.credentials import CODE_TTL_S, CredentialStore, Token, hash_secret
-from control_plane.stores.keys import TOKENS_REVISION, sign_in_code
-from reducer.vocabulary import Role
+from guardwave.control_plane.stores.credentials import (
+    CODE_TTL_S,
+    CredentialStore,
+    Token,
+    hash_secret,
+)
+from guardwave.control_plane.stores.keys import TOKENS_REVISION, sign_in_code
+from guardwave.reducer.vocabulary import Role
 
 SECRET = "never-to-be-found-again-in-any-file-of-ours"
 CODE = "a-code-that-is-good-for-fifteen-minutes"

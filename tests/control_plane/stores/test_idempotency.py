@@ -2,15 +2,15 @@ import threading
 
 import pytest
 
-from control_plane.stores.idempotency import (
+from guardwave.control_plane.stores.idempotency import (
     KEEP_S,
     RUNNING_S,
     IdempotencyStore,
-    OtherPayload,
-    Running,
+    PayloadMismatch,
+    RequestInProgress,
     StoredAnswer,
 )
-from control_plane.stores.keys import EnvironmentKeys
+from guardwave.control_plane.stores.keys import EnvironmentKeys
 
 HERE = "internal"
 ANSWER = StoredAnswer(202, '{"Location": "/here"}', b"\x00\xff{}")
@@ -24,17 +24,17 @@ def answers(any_store):
 
 def test_the_same_request_gets_the_same_answer(any_store, answers):
     assert answers.claim(HERE, "digest", "payload") is None
-    assert answers.claim(HERE, "digest", "payload") == Running()
+    assert answers.claim(HERE, "digest", "payload") == RequestInProgress()
     answers.keep(HERE, "digest", ANSWER)
     assert answers.claim(HERE, "digest", "payload") == ANSWER
     assert RUNNING_S < any_store.ttl(KEY) <= KEEP_S
 
 
-def test_a_key_used_for_another_payload_is_told(answers):
+def test_a_key_used_for_another_payload_is_reported(answers):
     answers.claim(HERE, "digest", "payload")
-    assert answers.claim(HERE, "digest", "another") == OtherPayload()
+    assert answers.claim(HERE, "digest", "another") == PayloadMismatch()
     answers.keep(HERE, "digest", ANSWER)
-    assert answers.claim(HERE, "digest", "another") == OtherPayload()
+    assert answers.claim(HERE, "digest", "another") == PayloadMismatch()
 
 
 def test_a_claim_that_is_never_answered_ends_however_often_it_is_asked_for(any_store, answers):
@@ -63,4 +63,4 @@ def test_of_many_that_claim_at_once_one_goes_on(answers):
     for thread in threads:
         thread.join()
     assert found.count(None) == 1
-    assert found.count(Running()) == 7
+    assert found.count(RequestInProgress()) == 7

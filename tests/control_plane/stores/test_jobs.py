@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from control_plane.state import SYSTEM, Evaluation, EvaluationStatus
-from control_plane.stores.gates import GateStore
-from control_plane.stores.jobs import LEASE_MS, IntakeDoor, Job, JobKind, JobStore
-from control_plane.stores.keys import EnvironmentKeys
-from reducer.vocabulary import Gate
+from guardwave.control_plane.core.state import SYSTEM, Evaluation, EvaluationStatus
+from guardwave.control_plane.stores.gates import GateStore
+from guardwave.control_plane.stores.jobs import LEASE_MS, IntakeDoor, Job, JobKind, JobStore
+from guardwave.control_plane.stores.keys import EnvironmentKeys
+from guardwave.reducer.vocabulary import Gate
 
 HERE = "internal"
 AT = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -98,7 +98,7 @@ def test_jobs_are_done_in_the_order_they_came(jobs):
         jobs.put(HERE, job)
     for job in (FIRST, SECOND):
         assert jobs.take(HERE) == job
-        jobs.done(HERE, job)
+        jobs.complete(HERE, job)
     assert jobs.take(HERE) is None
 
 
@@ -108,7 +108,7 @@ def test_a_job_that_a_dead_worker_had_taken_is_taken_first(jobs):
     assert jobs.take(HERE) == FIRST
     # It dies; the next one need not know.
     assert jobs.take(HERE) == FIRST
-    jobs.done(HERE, FIRST)
+    jobs.complete(HERE, FIRST)
     assert jobs.take(HERE) == SECOND
 
 

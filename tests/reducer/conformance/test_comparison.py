@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reducer.conformance.comparison import difference
-from reducer.vocabulary import Mode
+from guardwave.reducer.conformance.vectors import first_difference
+from guardwave.reducer.vocabulary import Mode
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -18,18 +18,18 @@ values = st.recursive(
 
 @given(values)
 def test_every_value_holds_what_it_is_itself(value):
-    assert difference(value, json.loads(json.dumps(value))) is None
+    assert first_difference(value, json.loads(json.dumps(value))) is None
 
 
 @given(st.dictionaries(st.text(max_size=4), values), st.dictionaries(st.text(max_size=4), values))
 def test_keys_that_nobody_expects_are_not_looked_at(expected, more):
-    assert difference(expected, more | expected) is None
+    assert first_difference(expected, more | expected) is None
 
 
 @given(values)
 def test_an_object_without_keys_expects_nothing(found):
-    assert difference({}, found) is None
-    assert difference({"a": [{}]}, {"a": [found]}) is None
+    assert first_difference({}, found) is None
+    assert first_difference({"a": [{}]}, {"a": [found]}) is None
 
 
 @pytest.mark.parametrize(
@@ -55,21 +55,23 @@ def test_an_object_without_keys_expects_nothing(found):
     ],
 )
 def test_a_difference_is_named_by_its_place(expected, found, place):
-    differs = difference(expected, found)
+    differs = first_difference(expected, found)
     assert differs is not None
     assert differs.pointer == place
 
 
 def test_a_difference_shows_both_values_as_json():
-    assert difference([{"a": "x"}], [7], "/steps") == ("/steps/0", '{"a": "x"}', "7")
+    assert first_difference([{"a": "x"}], [7], "/steps") == ("/steps/0", '{"a": "x"}', "7")
 
 
 def test_a_missing_field_and_a_surplus_element_are_shown_as_nothing():
-    assert difference({"a": 1}, {}) == ("/a", "1", "nothing")
-    assert difference([1], []) == ("/0", "1", "nothing")
-    assert difference([], [1]) == ("/0", "nothing", "1")
+    assert first_difference({"a": 1}, {}) == ("/a", "1", "nothing")
+    assert first_difference([1], []) == ("/0", "1", "nothing")
+    assert first_difference([], [1]) == ("/0", "nothing", "1")
 
 
 def test_words_and_tuples_of_a_machine_are_what_they_are_in_json():
-    assert difference({"mode": "warn", "ids": ["a"]}, {"mode": Mode.WARN, "ids": ("a",)}) is None
-    assert difference({"n": 1}, {"n": 1.0}) is None
+    assert (
+        first_difference({"mode": "warn", "ids": ["a"]}, {"mode": Mode.WARN, "ids": ("a",)}) is None
+    )
+    assert first_difference({"n": 1}, {"n": 1.0}) is None

@@ -1,14 +1,14 @@
 import pytest
 
-from reducer.conformance.duplicate_call_id import Machine
-from reducer.conformance.vectors import run
-from tests.shipped_vectors import shipped_params
+from guardwave.reducer.conformance.duplicate_call_id import Machine
+from guardwave.reducer.conformance.vectors import run
+from tests.support.shipped_vectors import shipped_params
 
 CALL = {"id": "s0", "tool": "run_shell", "args": {"cmd": "a"}}
 
 
 @pytest.mark.parametrize("vector", shipped_params("duplicate-call-id"))
-def test_the_guard_decides_as_the_vector_says(vector):
+def test_the_guard_decides_as_in_the_vector(vector):
     assert run(vector, Machine) is None
 
 
@@ -19,7 +19,7 @@ def test_a_step_without_an_event_is_a_response_and_null_is_no_id():
     ]
 
 
-def test_the_breaker_says_its_loop_each_time_it_opens():
+def test_the_breaker_names_its_loop_each_time_it_opens():
     machine = Machine({"suffix": "-again-"})
     named = [machine.step({"calls": [CALL]})["calls"] for _ in range(2)]
     assert named[1] == [{"raw_id": "s0", "action": "synthetic", "call_id": "s0-again-2"}]

@@ -1,8 +1,8 @@
 import pytest
 
-from reducer.conformance.identical_call import Machine
-from reducer.conformance.vectors import run
-from tests.shipped_vectors import shipped_params
+from guardwave.reducer.conformance.identical_call import Machine
+from guardwave.reducer.conformance.vectors import run
+from tests.support.shipped_vectors import shipped_params
 
 
 def turn(call_id: str, **more: object) -> dict[str, object]:
@@ -10,7 +10,7 @@ def turn(call_id: str, **more: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("vector", shipped_params("identical-call"))
-def test_the_guard_decides_as_the_vector_says(vector):
+def test_the_guard_decides_as_in_the_vector(vector):
     assert run(vector, Machine) is None
 
 

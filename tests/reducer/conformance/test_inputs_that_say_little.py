@@ -1,9 +1,9 @@
-"""What an input leaves out, says as null, or spells in another way."""
+"""Sparse inputs: fields that are missing, null or spelled in another way."""
 
 import pytest
 
-from reducer.conformance.machines import MACHINES
-from reducer.conformance.vectors import Vector, VectorStep, run
+from guardwave.reducer.conformance import MACHINES
+from guardwave.reducer.conformance.vectors import Vector, VectorStep, run
 
 FAILED = {
     "tool": "fetch",
@@ -26,7 +26,7 @@ def case(guard, *steps, words, **config):
     return pytest.param(guard, config, steps, id=words)
 
 
-def repeated(*steps, words, mode="enforce", **config):
+def repeated_failure_run(*steps, words, mode="enforce", **config):
     return case("repeated-failure", *steps, words=words, mode=mode, **config)
 
 
@@ -37,25 +37,29 @@ def batch(*observations, **more):
 @pytest.mark.parametrize(
     ("guard", "config", "steps"),
     [
-        repeated((NULLS, {"decision": "none"}), words="an empty batch of nulls"),
-        repeated(
+        repeated_failure_run((NULLS, {"decision": "none"}), words="an empty batch of nulls"),
+        repeated_failure_run(
             (batch({**FAILED, "provider_duplicate": None}, complete=None), {"failure_count": 1}),
             words="a failure with nulls",
         ),
-        repeated((batch(FAILED), {"decision": "tracked"}), words="a null route", route=None),
-        repeated((batch(FAILED), {"decision": "none"}), words="an unknown route", route="webhook"),
-        repeated(
+        repeated_failure_run(
+            (batch(FAILED), {"decision": "tracked"}), words="a null route", route=None
+        ),
+        repeated_failure_run(
+            (batch(FAILED), {"decision": "none"}), words="an unknown route", route="webhook"
+        ),
+        repeated_failure_run(
             (batch(FAILED), {"telemetry": {"metric": {"mode": "shadow"}}}),
             words="a null mode",
             mode=None,
         ),
-        repeated(
+        repeated_failure_run(
             (batch(FAILED), {"telemetry": {"metric": {"mode": "shadow"}}}),
             words="a mode that is no text",
             mode=["enforce"],
         ),
         *(
-            repeated(
+            repeated_failure_run(
                 ({"event": "parse_mode", **given}, {"mode": "shadow", "diagnostic": is_told}),
                 words=f"the mode {given.get('value', 'left out')!r}",
             )
@@ -144,8 +148,8 @@ def batch(*observations, **more):
         ),
     ],
 )
-def test_what_is_left_out_has_its_default(guard, config, steps):
-    vector = Vector("", "", config, tuple(VectorStep(*each) for each in steps))
+def test_a_missing_field_has_its_default(guard, config, steps):
+    vector = Vector("", "", config, tuple(VectorStep(*step) for step in steps))
     assert run(vector, MACHINES[guard]) is None
 
 
@@ -160,7 +164,7 @@ def test_what_is_left_out_has_its_default(guard, config, steps):
         pytest.param("duplicate-call-id", {"route": "webhook"}, {}, "webhook", id="a route"),
     ],
 )
-def test_what_is_wrong_is_refused_by_its_place(guard, config, given, words):
+def test_a_wrong_field_is_refused_by_its_place(guard, config, given, words):
     failure = run(Vector("", "", config, (VectorStep(given, {}),)), MACHINES[guard])
     assert failure is not None
     assert words in failure.difference.found

@@ -1,12 +1,12 @@
 import pytest
 
-from reducer.conformance.repeated_failure import Machine
-from reducer.conformance.vectors import run
-from tests.shipped_vectors import shipped_params
+from guardwave.reducer.conformance.repeated_failure import Machine
+from guardwave.reducer.conformance.vectors import run
+from tests.support.shipped_vectors import shipped_params
 
 
 @pytest.mark.parametrize("vector", shipped_params("repeated-failure"))
-def test_the_guard_decides_as_the_vector_says(vector):
+def test_the_guard_decides_as_in_the_vector(vector):
     assert run(vector, Machine) is None
 
 

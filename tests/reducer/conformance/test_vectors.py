@@ -1,7 +1,7 @@
 import pytest
 
-from reducer.conformance.vectors import Vector, VectorStep, parse, run
-from tests.shipped_vectors import shipped
+from guardwave.reducer.conformance.vectors import Vector, VectorStep, parse, run
+from tests.support.shipped_vectors import shipped
 
 
 def document(**changed):
@@ -18,7 +18,7 @@ def document(**changed):
         pytest.param("side-effect", 49, id="side effect"),
     ],
 )
-def test_each_shipped_file_is_whole_and_tells_its_guard(guard, count):
+def test_each_shipped_file_is_whole_and_identifies_its_guard(guard, count):
     found = shipped(guard)
     assert found.guard == guard
     assert len(found.vectors) == count
@@ -26,12 +26,12 @@ def test_each_shipped_file_is_whole_and_tells_its_guard(guard, count):
 
 
 @pytest.mark.parametrize("guard", ["repeated-failure", "duplicate-call-id", "side-effect"])
-def test_every_vector_of_a_guard_but_those_with_common_words_tells_it_alone(guard):
+def test_every_vector_without_common_words_identifies_its_guard_alone(guard):
     for vector in shipped(guard).vectors:
         alone = {
             "name": vector.name,
             "config": vector.config,
-            "steps": [{"input": each.given, "expect": each.expect} for each in vector.steps],
+            "steps": [{"input": step.event, "expect": step.expect} for step in vector.steps],
         }
         assert parse([alone]).guard == guard
 
@@ -81,7 +81,7 @@ def test_a_broken_vector_fails_alone_and_those_beside_it_are_read():
     whole = document()[0]
     broken = [{"name": "cut short", "steps": [{"input": {}}]}, whole, 7, whole]
     found = parse(broken)
-    assert [each.name for each in found.vectors] == ["a vector"] * 2
+    assert [vector.name for vector in found.vectors] == ["a vector"] * 2
     assert found.broken == (
         ("/0", ("/0/steps/0/expect", "a vector", "refused: is missing")),
         ("/2", ("/2", "a vector", "refused: must be an object")),
@@ -105,7 +105,7 @@ def test_words_of_two_guards_alike_are_refused():
         parse(mixed)
 
 
-def test_a_guard_that_is_named_needs_no_telling():
+def test_a_named_guard_needs_no_inference():
     silent = document(steps=[{"input": {"event": "new_prompt"}, "expect": {}}])
     assert parse(silent, guard="duplicate-call-id").guard == "duplicate-call-id"
 
@@ -133,7 +133,7 @@ class Echo:
 
 
 def vector(*steps, **config):
-    return Vector("counting", "", config, tuple(VectorStep(*each) for each in steps))
+    return Vector("counting", "", config, tuple(VectorStep(*step) for step in steps))
 
 
 def test_a_vector_runs_on_one_machine_in_order():

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reducer.guards.calls import ToolCall
-from reducer.guards.canonical import (
+from guardwave.reducer.guards.calls import (
     MOST_BITS,
     MOST_DEPTH,
     MOST_VALUES,
+    ToolCall,
     UnreadableCall,
     canonical_text,
     fingerprint,
@@ -97,7 +97,7 @@ def test_the_canonical_text_is_this(text, written):
         pytest.param({"a": 1 << MOST_BITS}, "arguments.a: an integer of more", id="a long integer"),
     ],
 )
-def test_what_json_cannot_say_is_refused_by_its_place(value, place):
+def test_a_value_that_json_cannot_hold_is_refused_by_its_place(value, place):
     with pytest.raises(ValueError, match=place):
         canonical_text(value)
 
@@ -106,7 +106,7 @@ def test_the_longest_integer_is_compared():
     assert canonical_text((1 << MOST_BITS) - 1) != canonical_text((1 << MOST_BITS) - 2)
 
 
-def test_what_is_no_json_value_is_told_in_full():
+def test_a_value_that_is_not_json_is_reported_with_its_place():
     with pytest.raises(ValueError, match="is not a JSON value") as refused:
         canonical_text({"a": b"x"})
     assert str(refused.value) == (
@@ -129,7 +129,7 @@ def test_what_is_no_json_value_is_told_in_full():
         pytest.param(b"secret", "[key 3]", id="bytes"),
     ],
 )
-def test_a_key_is_told_by_its_position_unless_it_is_a_name(key, place):
+def test_a_key_is_given_by_its_position_unless_it_is_a_name(key, place):
     with pytest.raises(ValueError, match="arguments") as refused:
         canonical_text({"x": 1, "y": 2, key: float("nan")})
     place = place.replace("<key>", str(key))
@@ -158,7 +158,7 @@ def test_a_call_without_a_tools_name_equals_no_other(tool):
 
 
 @pytest.mark.parametrize("value", [b"secret", date(2026, 1, 1), {1: "secret"}])
-def test_what_only_a_hosts_code_can_pass_is_its_mistake(value):
+def test_a_value_only_a_hosts_code_can_pass_is_an_argument_error(value):
     with pytest.raises(ValueError, match="arguments") as refused:
         ToolCall.of("c1", "tool", {"a": value})
     assert not isinstance(refused.value, UnreadableCall)
@@ -239,20 +239,20 @@ def test_a_json_round_trip_never_changes_a_fingerprint(value):
     assert fingerprint("tool", json.loads(json.dumps(value))) == fingerprint("tool", value)
 
 
-def told_apart(value: object) -> object:
+def tag_types(value: object) -> object:
     """Mark booleans, so that Python's equality no longer takes True for 1."""
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list):
-        return [told_apart(each) for each in value]
+        return [tag_types(item) for item in value]
     if isinstance(value, dict):
-        return {key: told_apart(each) for key, each in value.items()}
+        return {key: tag_types(item) for key, item in value.items()}
     return value
 
 
 @given(arguments, arguments)
 def test_two_texts_are_equal_exactly_when_the_values_are(left, right):
-    are_equal = told_apart(left) == told_apart(right)
+    are_equal = tag_types(left) == tag_types(right)
     assert (canonical_text([left]) == canonical_text([right])) is are_equal
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from reducer.guards.modes import mode_on, parse_mode
-from reducer.vocabulary import Mode, Route
+from guardwave.reducer.guards.modes import mode_on, parse_mode
+from guardwave.reducer.vocabulary import Mode, Route
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_a_word_names_a_mode_without_a_diagnostic(word, mode):
     assert parse_mode(word) == (mode, None)
 
 
-def test_any_other_word_is_shadow_and_says_so():
+def test_any_other_word_is_shadow_with_a_diagnostic():
     parsed = parse_mode("On")
     assert parsed.mode is Mode.SHADOW
     assert parsed.diagnostic == (

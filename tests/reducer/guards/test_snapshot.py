@@ -1,9 +1,9 @@
 import pytest
 
-from reducer.guards.snapshot import Snapshot, seal, unseal
+from guardwave.reducer.guards.snapshot import Snapshot, seal, unseal
 
 
-def test_a_sealed_state_says_which_guard_and_schema_wrote_it():
+def test_a_sealed_state_names_its_guard_and_schema():
     assert seal("identical_call", 2, {"count": 3}) == {
         "guard": "identical_call",
         "schema": 2,
@@ -37,7 +37,7 @@ def test_a_state_of_a_newer_schema_is_not_understood():
         pytest.param({"guard": "g", "schema": 0}, "schema is 0; it starts at 1", id="schema 0"),
     ],
 )
-def test_what_is_no_snapshot_of_the_guard_is_refused(document, words):
+def test_only_a_snapshot_of_the_guard_is_read(document, words):
     with pytest.raises(ValueError, match=words):
         unseal(document, guard="g", schema=1)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from reducer.guards.snapshot import Snapshot, beginning
-from reducer.vocabulary import GuardPhase, Mode, Route
+from guardwave.reducer.guards.snapshot import Snapshot, start_settings
+from guardwave.reducer.vocabulary import GuardPhase, Mode, Route
 
 
 def test_a_word_of_a_closed_set_is_read_as_its_member():
@@ -49,5 +49,5 @@ def test_a_word_outside_the_set_is_refused_with_the_set(fields):
         ),
     ],
 )
-def test_what_a_guard_starts_anew_with_after_a_snapshot_of_the_future(fields, mode, route):
-    assert beginning(fields) == (mode, route)
+def test_a_guard_starts_anew_with_mode_and_route_of_a_newer_snapshot(fields, mode, route):
+    assert start_settings(fields) == (mode, route)

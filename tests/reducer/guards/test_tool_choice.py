@@ -2,9 +2,9 @@ import copy
 
 import pytest
 
-from reducer.guards.identical_call import SynthesisCause, Turn, TurnMode
-from reducer.guards.texts import BUDGET_NOTE, REPETITION_NOTE
-from reducer.guards.tool_choice import Transport, request_of
+from guardwave.reducer.guards.identical_call import SynthesisCause, Turn, TurnMode
+from guardwave.reducer.guards.messages import BUDGET_NOTE, REPETITION_NOTE
+from guardwave.reducer.guards.tool_choice import Transport, request_of
 
 RESPONSES = {
     "model": "m",

@@ -3,8 +3,13 @@ import re
 
 import pytest
 
-from reducer.guards.transition import BatchBucket, FailureBucket, Transition, is_identifier
-from reducer.vocabulary import Decision, GuardPhase, Mode, Route
+from guardwave.reducer.guards.transition import (
+    BatchBucket,
+    FailureBucket,
+    Transition,
+    is_identifier,
+)
+from guardwave.reducer.vocabulary import Decision, GuardPhase, Mode, Route
 
 TRACKED = Transition(
     "repeated_tool_failure",
@@ -20,12 +25,12 @@ TRACKED = Transition(
     ("count", "word"),
     [(0, "0"), (1, "1-2"), (2, "1-2"), (3, "3-4"), (4, "3-4"), (5, "5-7"), (7, "5-7"), (8, "8+")],
 )
-def test_failures_are_told_in_buckets(count, word):
+def test_failures_are_reported_in_buckets(count, word):
     assert FailureBucket.of(count) == word
 
 
 @pytest.mark.parametrize(("count", "word"), [(0, "0"), (1, "1"), (2, "2"), (3, "3+"), (99, "3+")])
-def test_batches_are_told_in_buckets(count, word):
+def test_batches_are_reported_in_buckets(count, word):
     assert BatchBucket.of(count) == word
 
 
@@ -50,7 +55,7 @@ def test_an_error_text_cannot_be_passed_on(text):
     assert not is_identifier(text)
     whole = (
         "^error_type is not 1 to 64 of A-Z a-z 0-9 _ . -; "
-        "leave out what is a text and not a class of errors$"
+        "leave out a text that is not a class of errors$"
     )
     with pytest.raises(ValueError, match=whole):
         dataclasses.replace(TRACKED, error_type=text)
